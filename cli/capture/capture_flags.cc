@@ -61,7 +61,7 @@ absl::Status ParseTimes(const CaptureFlags& flags, capture::CaptureSpec& spec) {
   spec.look_back = look_back.value_or(Nanos{0});
   if (spec.look_back < Nanos{0} || spec.look_back > kMaxLookBack)
     return absl::InvalidArgumentError("--look-back must be at most 10m");
-  if (spec.look_back > Nanos{0} && flags.host == 0)
+  if (spec.look_back > Nanos{0} && flags.tracers.host == 0)
     return absl::InvalidArgumentError(
         "--look-back reads annotations: --host-tracer-level must be Critical, Info or Verbose");
   return absl::OkStatus();
@@ -74,7 +74,7 @@ absl::Status ParseSteps(const CaptureFlags& flags, capture::CaptureSpec& spec) {
   }
   if (spec.delay || spec.max_skew)
     return absl::InvalidArgumentError("--steps cannot be combined with --delay or --max-skew");
-  if (flags.host == 0)
+  if (flags.tracers.host == 0)
     return absl::InvalidArgumentError(
         "--steps needs --host-tracer-level Critical, Info or Verbose");
   capture::StepsWanted wanted{.count = flags.steps};
@@ -98,6 +98,22 @@ absl::Status ParseSteps(const CaptureFlags& flags, capture::CaptureSpec& spec) {
   return absl::OkStatus();
 }
 
+v1::Tracers TracersOf(const TracerFlags& flags) {
+  v1::Tracers tracers;
+  tracers.set_host(flags.host);
+  tracers.set_host_filter(flags.host_filter);
+  tracers.set_device(flags.device);
+  tracers.set_python(flags.python);
+  tracers.set_shapes(flags.shapes);
+  tracers.set_stacks(flags.stacks);
+  tracers.set_memory(flags.memory);
+  tracers.set_flops(flags.flops);
+  tracers.set_modules(flags.modules);
+  tracers.set_keep_original(flags.keep_original);
+  tracers.set_detach(flags.detach);
+  return tracers;
+}
+
 // What servers that save for themselves cannot be asked for is refused: dropped silently, it would
 // leave the user with another recording than the one that was asked for.
 absl::Status CheckServerSaves(const CaptureFlags& flags, const capture::CaptureSpec& spec) {
@@ -109,6 +125,7 @@ absl::Status CheckServerSaves(const CaptureFlags& flags, const capture::CaptureS
            {"--steps", spec.steps.has_value()},
            {"--look-back", spec.look_back > Nanos{0}},
            {"--ready-timeout", spec.ready_timeout > Nanos{0}},
+           {"--min-running-requests", spec.min_running_requests > 0},
            {"--guard", spec.guard.has_value()},
            {"--max-skew", spec.max_skew.has_value()},
            {"--max-pause", spec.max_pause.has_value()},
@@ -152,17 +169,8 @@ absl::StatusOr<capture::CaptureSpec> ParseCaptureFlags(const CaptureFlags& flags
     return absl::InvalidArgumentError(StrCat("--min-workers: ", MessageOf(least.status())));
   spec.min_workers = *least;
   spec.attempts = flags.attempts;
-  spec.tracers.set_host(flags.host);
-  spec.tracers.set_host_filter(flags.host_filter);
-  spec.tracers.set_device(flags.device);
-  spec.tracers.set_python(flags.python);
-  spec.tracers.set_shapes(flags.shapes);
-  spec.tracers.set_stacks(flags.stacks);
-  spec.tracers.set_memory(flags.memory);
-  spec.tracers.set_flops(flags.flops);
-  spec.tracers.set_modules(flags.modules);
-  spec.tracers.set_keep_original(flags.keep_original);
-  spec.tracers.set_detach(flags.detach);
+  spec.min_running_requests = flags.min_running_requests;
+  spec.tracers = TracersOf(flags.tracers);
   spec.max_bytes = flags.max_bytes;
   spec.abort_memory_percent = flags.abort_memory;
   spec.abort_slowdown_percent = flags.abort_slowdown;
@@ -234,6 +242,11 @@ void AddTimeFlags(CLI::App& command, CaptureFlags& flags) {
       .add_option("--ready-timeout", flags.ready_timeout,
                   "how long to wait for workers that are busy or not available yet, at most 1h")
       ->capture_default_str();
+  command
+      .add_option("--min-running-requests", flags.min_running_requests,
+                  "wait until so many requests run or wait in each inference server, as long as "
+                  "--ready-timeout allows")
+      ->check(CLI::Range(1, 100'000));
   command.add_option("--collect-timeout", flags.collect_timeout,
                      "how long collecting and uploading the traces may take, at least 1s [3m, or "
                      "twice the duration]");
@@ -293,7 +306,7 @@ void AddRuleFlags(CLI::App& command, CaptureFlags& flags) {
       ->check(CLI::Range(1, 10000));
 }
 
-void AddTracerFlags(CLI::App& command, CaptureFlags& flags) {
+void AddTracerFlags(CLI::App& command, TracerFlags& flags) {
   command.option_defaults()->group("What it records");
   command
       .add_option("--host-tracer-level", flags.host,
@@ -369,7 +382,7 @@ void AddCaptureFlags(CLI::App& command, CaptureFlags& flags) {
       "connect to workers without TLS; required, because this command has no certificates");
   AddTimeFlags(command, flags);
   AddRuleFlags(command, flags);
-  AddTracerFlags(command, flags);
+  AddTracerFlags(command, flags.tracers);
   AddStockServerFlags(command, flags);
   command.option_defaults()->group(kCommonFlags);
   AddStorageConfigFlag(command, flags.storage_config);
@@ -387,7 +400,8 @@ void AddCaptureFlags(CLI::App& command, CaptureFlags& flags) {
       "  strobe capture --insecure-plaintext --workers grpc://localhost:9012 --logdir /tmp/logs   "
       "# a stock profiler server\n"
       "  strobe capture --insecure-plaintext --workers "
-      "prefill=10.0.0.2:9470,decode=10.0.0.3:9470 --logdir /nfs/logs\n"
+      "prefill=10.0.0.2:9470,decode=10.0.0.3:9470 --logdir /nfs/logs --min-running-requests 1 "
+      "--ready-timeout 2m\n"
       "Ctrl-C ends the recording early and keeps it. Pressed again, it cancels the capture; with "
       "--worker-list\nit does so at once.\n"
       "Exit code: 0 enough workers have a trace in the logdir, 1 they do not, 2 a flag is wrong.");

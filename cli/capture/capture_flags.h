@@ -12,6 +12,14 @@
 
 namespace strobe::cli {
 
+// What is recorded; see v1::Tracers.
+struct TracerFlags {
+  unsigned host = capture::kDefaultHostLevel, device = capture::kDefaultDeviceLevel, python = 0;
+  unsigned host_filter = 0;  // 0 = all annotations.
+  bool shapes = false, stacks = false, memory = false, flops = false, modules = false,
+       keep_original = false, detach = false;
+};
+
 // Durations are texts such as "2s"; empty = the default that the help text names.
 struct CaptureFlags {
   std::string workers{}, logdir{}, run{}, worker_list{}, storage_config{};
@@ -19,12 +27,10 @@ struct CaptureFlags {
               collect_timeout{};
   std::string on_late_start = "Keep", min_workers = "100%", output = "table", progress = "text";
   std::string at_step{}, look_back{};
-  unsigned steps = 0;  // 0 = a window of time.
+  unsigned steps = 0;                 // 0 = a window of time.
+  unsigned min_running_requests = 0;  // 0 = begin without any.
   int attempts = 3;
-  unsigned host = capture::kDefaultHostLevel, device = capture::kDefaultDeviceLevel, python = 0;
-  unsigned host_filter = 0;  // 0 = all annotations.
-  bool shapes = false, stacks = false, memory = false, flops = false, modules = false,
-       keep_original = false, detach = false;
+  TracerFlags tracers{};
   std::uint64_t max_bytes = 0;  // 0 = no limit.
   std::vector<std::uint32_t> ranks{}, local_ranks{};
   unsigned abort_memory = kDefaultAbortMemoryPercent, abort_slowdown = 0;  // 0 = no limit.

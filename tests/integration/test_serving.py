@@ -19,19 +19,21 @@ class Tree(Trainer):
     """A tree of tests/e2e/serving_tree.py under one sidecar."""
 
     def __init__(self, group, directory, package, tree, announced):
-        port = free_port()
-        self.root, self.address = directory, f"127.0.0.1:{port}"
-        group.start(f"sidecar-{port}", [
+        self.port = free_port()
+        self.root, self.address = directory, f"127.0.0.1:{self.port}"
+        group.start(f"sidecar-{self.port}", [
             BIN / "strobe-sidecar", "--listen", self.address, "--framework", f"127.0.0.1:{free_port()}", "--agent-dir", directory / "strobe/agent",
             "--spool-dir", directory / "spool", "--insecure-plaintext"]).wait_for("strobe-sidecar serves", 20)
         super().__init__(group, directory, package, command=[TORCH_PYTHON, ROOT / "tests/e2e/serving_tree.py", tree, directory / "notes"])
         wait_until(lambda: len(self.announcements()) == announced, 30, f"{announced} announcements")
 
-    def capture(self, *flags, attempts=3):
+    def command(self, *flags, attempts=3, run="r"):
+        return [BIN / "strobe", "capture", "--insecure-plaintext", "--workers", self.address, "--logdir", self.root / "logdir",
+                "--run", run, "--duration", "1s", "--guard", "1s", "--attempts", str(attempts), "--output", "json", *flags]
+
+    def capture(self, *flags, **options):
         """Captures; returns the manifest. The outcomes are final at the first attempt, although three are allowed."""
-        done = subprocess.run([BIN / "strobe", "capture", "--insecure-plaintext", "--workers", self.address, "--logdir", self.root / "logdir",
-                               "--run", "r", "--duration", "1s", "--guard", "1s", "--attempts", str(attempts), "--output", "json", *flags],
-                              capture_output=True, text=True, timeout=180)
+        done = subprocess.run(self.command(*flags, **options), capture_output=True, text=True, timeout=180)
         assert done.stdout, done.stderr
         manifest = json.loads(done.stdout)
         assert manifest["attempt"] == 1, done.stderr
@@ -237,6 +239,25 @@ def test_an_engine_without_requests_says_so(group, tmp_path, python_package):
     manifest = tree.capture(attempts=1)
     assert [w["outcome"] for w in manifest["workers"]] == ["NoHostEvents"] * 2
     assert "NoRequests: no request ran in the window: 0 iterations" in manifest["workers"][0]["message"]
+
+
+def test_a_capture_waits_until_requests_run(group, tmp_path, python_package, protos):
+    tree = Tree(group, tmp_path, python_package, "vllm_idle", 4)
+    engines_told(tree, 3)
+    flags = ("--min-running-requests", "3", "--ready-timeout", "60s", "--progress", "json")
+    waiting = subprocess.Popen(tree.command(*flags), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    events = iter(waiting.stderr.readline, "")
+    assert any("NoRequests: 0 of 3 requests run or wait in its server; send load to it" in json.loads(event).get("waitsFor", "") for event in events)
+    (tmp_path / "notes.load").touch()
+    out, err = waiting.communicate(timeout=120)
+    assert waiting.returncode == 0, err
+    workers = json.loads(out)["workers"]
+    assert [told(w)[1:] for w in workers] == [(0, "Ok"), (1, "Ok")], workers
+    for rank in (0, 1):
+        check_engine(tree, workers[rank], f"VllmWorker-{rank}")
+
+    few = tree.capture("--min-running-requests", "4", "--ready-timeout", "1s", run="few")["workers"]
+    assert {(w["outcome"], w["message"]) for w in few} == {("NoSource", "NoRequests: 3 of 4 requests run or wait in its server; send load to it")}
 
 
 GROUP_OF_THE_PARENT = """

@@ -55,6 +55,7 @@ TEST(ParseCaptureFlags, ReadsWhatIsGiven) {
   flags.on_late_start = "Discard";
   flags.abort_slowdown = 150;
   flags.max_bytes = 1000;
+  flags.min_running_requests = 2;
   const auto spec = ParseCaptureFlags(flags, 5, kAskedAt);
   ASSERT_TRUE(spec.ok()) << spec.status();
   EXPECT_EQ(spec->run, "mine");
@@ -69,6 +70,7 @@ TEST(ParseCaptureFlags, ReadsWhatIsGiven) {
   EXPECT_EQ(spec->on_late_start, capture::OnLateStart::kDiscard);
   EXPECT_EQ(spec->abort_slowdown_percent, 150u);
   EXPECT_EQ(spec->max_bytes, 1000u);
+  EXPECT_EQ(spec->min_running_requests, 2u);
 }
 
 TEST(ParseCaptureFlags, NamesTheFlagThatIsWrong) {
@@ -109,7 +111,8 @@ TEST(AddCaptureFlags, FillsTheFlagsFromACommandLine) {
   EXPECT_EQ(flags.on_late_start, "Discard");
   EXPECT_EQ(flags.abort_memory, 0u);
   EXPECT_TRUE(flags.quiet);
-  EXPECT_THROW(app.parse("--workers a:1 --logdir /logs --attempts 11"), CLI::ValidationError);
+  for (const char* bad : {"--attempts 11", "--min-running-requests 0"})
+    EXPECT_THROW(app.parse(StrCat("--workers a:1 --logdir /logs ", bad)), CLI::ValidationError);
 }
 
 TEST(AddCaptureFlags, TakesLevelsByNameAndByNumber) {
@@ -119,9 +122,9 @@ TEST(AddCaptureFlags, TakesLevelsByNameAndByNumber) {
   const std::string needed = "--workers a:1 --logdir /logs ";
   app.parse(needed +
             "--host-tracer-level verbose --device-tracer-level Disabled --python-tracer-level 1");
-  EXPECT_EQ(flags.host, 3u);
-  EXPECT_EQ(flags.device, 0u);
-  EXPECT_EQ(flags.python, 1u);
+  EXPECT_EQ(flags.tracers.host, 3u);
+  EXPECT_EQ(flags.tracers.device, 0u);
+  EXPECT_EQ(flags.tracers.python, 1u);
   for (const char* bad : {"--host-tracer-level 4", "--host-tracer-level Off",
                           "--device-tracer-level Info", "--python-tracer-level 2"})
     EXPECT_THROW(app.parse(needed + bad), CLI::ValidationError) << bad;
@@ -133,6 +136,7 @@ TEST(ParseCaptureFlags, RefusesWhatServersThatSaveCannotDo) {
            {"--steps", [](CaptureFlags& flags) { flags.steps = 3; }},
            {"--look-back", [](CaptureFlags& flags) { flags.look_back = "1s"; }},
            {"--ready-timeout", [](CaptureFlags& flags) { flags.ready_timeout = "1s"; }},
+           {"--min-running-requests", [](CaptureFlags& flags) { flags.min_running_requests = 1; }},
            {"--guard", [](CaptureFlags& flags) { flags.guard = "7ms"; }},
            {"--max-skew", [](CaptureFlags& flags) { flags.max_skew = "2ms"; }},
            {"--max-pause", [](CaptureFlags& flags) { flags.max_pause = "2s"; }},
