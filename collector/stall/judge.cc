@@ -144,7 +144,11 @@ class Judge {
                  " collectives of ", view_.groups[key.first].desc, " between the two looks");
       return verdict;
     }
-    if (view_.has_flight) return std::nullopt;
+    // Stacks also change while programs end.
+    const bool some_gone =
+        std::any_of(evidence_.ranks.begin(), evidence_.ranks.end(),
+                    [](const auto& one) { return one.second.state == ProcessState::kGone; });
+    if (view_.has_flight || some_gone) return std::nullopt;
     for (const auto& [rank, one] : evidence_.ranks) {
       if (!one.stacks || !one.stacks_later || StoodOf(one).still) continue;
       verdict.confidence = Confidence::kProbably;

@@ -355,6 +355,16 @@ TEST(JudgeStall, TensorsOfOneSizeAreNoMismatch) {
   EXPECT_EQ(Answer(other.Evidence()), "mismatch { 1 } firm");
 }
 
+TEST(JudgeStall, AJobThatDiesDoesNotMove) {
+  StandingJob job(2);
+  for (const int rank : job.All()) job.At(rank).flight.reset();
+  JobEvidence evidence = job.Evidence();
+  evidence.ranks.at(1).stacks_later->threads[0].frames[0].line = 99;
+  EXPECT_EQ(Answer(evidence), "progressing {} probably");
+  evidence.ranks.at(0) = {.has_groups = true, .state = ProcessState::kGone};
+  EXPECT_THAT(Answer(evidence), testing::StartsWith("gone { 0 } "));
+}
+
 TEST(JudgeStall, IsTheSameWithClocksThatDiffer) {
   for (const int off : {0, 1, 2, 3}) {
     for (const std::int64_t by : {-3600, -1, 1, 3600}) {
