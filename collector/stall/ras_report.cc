@@ -102,7 +102,7 @@ class RasText {
     if (section_ != Section::kCommunicator) return;
     if (words.size() > 5 && Contains(line, "ranks have different") && words[5] == "operation")
       op_ = words[4];
-    else if (words[0] == "Rank" && words.size() > 1)
+    else if (words[0] == "Rank" && words.size() > 2)
       AddRank(line, words);
     else if (words.size() > 2 && words[1] == "ranks" && ToRank(words[0], count))
       AddMany(line, words, count);

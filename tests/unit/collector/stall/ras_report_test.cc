@@ -190,6 +190,12 @@ TEST(RasReport, ReadsJsonAlsoWithoutTheCommaThatTwoVersionsForget) {
   }
 }
 
+TEST(RasReport, ALineOfOnlyARankTellsNothing) {
+  const auto report = ReadRasReport(StrCat(kMismatch, "\n  Rank 7\n"));
+  ASSERT_TRUE(report.ok()) << report.status();
+  EXPECT_EQ(report->communicators.at(0).ranks.size(), 3u);
+}
+
 TEST(RasReport, RefusesWhatIsCutOffOrSomethingElse) {
   const auto refusal = [](std::string_view text) {
     return MessageOf(ReadRasReport(text).status());
