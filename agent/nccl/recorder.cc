@@ -97,7 +97,7 @@ std::uint32_t Recorder::AddCommunicator(const CommunicatorFacts& facts) {
   entry.ranks = facts.ranks;
   entry.nodes = facts.nodes;
   std::memset(entry.name, 0, sizeof entry.name);
-  std::memcpy(entry.name, facts.name.data(), std::min(facts.name.size(), sizeof entry.name));
+  facts.name.copy(entry.name, sizeof entry.name);
   header.communicators.store(index + 1, kRelease);
   return index;
 }

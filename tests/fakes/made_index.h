@@ -1,7 +1,6 @@
 // An index in memory of a trace that a test made.
 #pragma once
 #include <cstdint>
-#include <cstring>
 #include <string>
 #include <vector>
 
@@ -21,7 +20,7 @@ struct MadeIndex {
       return absl::OkStatus();
     });
     words.resize((bytes.size() + 7) / 8);
-    std::memcpy(words.data(), bytes.data(), bytes.size());
+    bytes.copy(reinterpret_cast<char*>(words.data()), bytes.size());
     size = bytes.size();
     if (status.ok()) index = *Index::Open(view());
   }

@@ -12,8 +12,8 @@ using testing::ElementsAre;
 constexpr Nanos kLong = std::chrono::minutes(1);  // Lets a test that fails come to its end.
 
 TEST(SlowWork, AskersTakeTurns) {
-  SlowWork work({.threads = 1, .waiting = 100});
   Notification begun, go, done;
+  SlowWork work({.threads = 1, .waiting = 100});
   std::vector<std::string> order;
   ASSERT_TRUE(work.Add("m", [&] {
     begun.Notify();
@@ -33,9 +33,9 @@ TEST(SlowWork, AskersTakeTurns) {
 
 // Regression: requests of one user held all threads of the viewer.
 TEST(SlowWork, OneAskerNeverHoldsAllThreads) {
-  SlowWork work({.threads = 4, .each = 3, .waiting = 100});
-  std::atomic<int> running{0};
   Notification go, answered;
+  std::atomic<int> running{0};
+  SlowWork work({.threads = 4, .each = 3, .waiting = 100});
   for (int i = 0; i < 64; ++i)
     ASSERT_TRUE(work.Add("mallory", [&] {
       ++running;
@@ -49,8 +49,8 @@ TEST(SlowWork, OneAskerNeverHoldsAllThreads) {
 }
 
 TEST(SlowWork, ACrowdOfOneAskerIsRefusedAndAnotherIsTaken) {
-  SlowWork work({.threads = 1, .waiting = 4, .waiting_each = 3});
   Notification begun, go;
+  SlowWork work({.threads = 1, .waiting = 4, .waiting_each = 3});
   ASSERT_TRUE(work.Add("mallory", [&] {
     begun.Notify();
     go.Wait();
@@ -65,8 +65,8 @@ TEST(SlowWork, ACrowdOfOneAskerIsRefusedAndAnotherIsTaken) {
 }
 
 TEST(SlowWork, ATaskThatThrowsGivesItsShareBack) {
-  SlowWork work({.threads = 1, .each = 1, .waiting = 9});
   Notification answered;
+  SlowWork work({.threads = 1, .each = 1, .waiting = 9});
   ASSERT_TRUE(work.Add("bob", [] { throw std::runtime_error("a defect"); }));
   ASSERT_TRUE(work.Add("bob", [&] { answered.Notify(); }));
   EXPECT_TRUE(answered.WaitFor(kLong));
