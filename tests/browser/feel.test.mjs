@@ -155,6 +155,31 @@ test("the pane does not hide what was clicked in the lower part", async () => {
   assert.ok(still.y > tight.top + 38 && still.y + 8 < tight.bottom, "it is seen in a small canvas");
 });
 
+test("the header has one line at 1,280 pixels, also while something is found", async () => {
+  const height = () => page.$eval("header", (node) => node.offsetHeight);
+  assert.ok((await page.$eval("#run", (list) => list.value)).length > 15, "a name of usual length");
+  const before_ = await height();
+  assert.ok(before_ < 40, `${before_} pixels`);
+  await page.type("#find-text", "kernel_1");
+  await page.waitForFunction(() => document.getElementById("find-count").textContent !== "");
+  await idle(page);
+  assert.equal(await height(), before_);
+});
+
+test("the timeline leads to the page of Perfetto", async () => {
+  assert.ok(await page.$eval("#perfetto", (button) => button.checkVisibility()));
+  await page.evaluate(() => {
+    globalThis.open = (address) => {
+      globalThis.opened = address;
+      return null; // As if the browser had blocked it.
+    };
+  });
+  await page.click("#perfetto");
+  assert.match(await page.evaluate(() => globalThis.opened), /^https:\/\/ui\.perfetto\.dev/);
+  await page.waitForFunction(() => /blocked/.test(document.getElementById("notice").textContent));
+  assert.equal(await page.$eval("#perfetto", (button) => button.disabled), false);
+});
+
 test("nothing of the rows lies below the tools, which can be moved", async () => {
   const overlaps = (a, b) =>
     a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom;
