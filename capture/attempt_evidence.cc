@@ -13,17 +13,14 @@ namespace {
 
 constexpr Nanos kKeepTimeout = std::chrono::seconds(10);
 constexpr std::uint64_t kMinShare = 64 << 10;  // Sidecars refuse less.
+constexpr std::size_t kMaxAsked = AttemptEvidence::kMaxJobBytes / kMinShare;
 // Each answer of RAS is about the whole job, so a few are enough.
 constexpr std::size_t kAskedForRas = 2;
 
 Outcome OutcomeOfEvidence(const absl::Status& status) {
+  if (status.ok()) return Outcome::kOk;
   if (absl::IsUnimplemented(status)) return Outcome::kVersionMismatch;
   return absl::IsFailedPrecondition(status) ? Outcome::kNoSource : Outcome::kUnreachable;
-}
-
-std::string WhyNoEvidence(const absl::Status& status) {
-  if (absl::IsUnimplemented(status)) return "its sidecar is too old to read evidence";
-  return MessageOf(status);
 }
 
 // A verdict about nothing, if the judge fails.
@@ -66,7 +63,7 @@ void AttemptEvidence::Begin() {
     evidence.rank = target.rank;
     evidence.processes = std::max(target.processes, target.expected_processes);
   }
-  const std::uint64_t share = TakeMemory(usable);
+  const std::uint64_t share = TakeMemory(std::min(usable, kMaxAsked));
   std::size_t asked = 0;
   for (std::size_t i = 0; i < state_.members.size(); ++i) {
     Member& member = state_.members[i];
@@ -75,6 +72,10 @@ void AttemptEvidence::Begin() {
       state_.End(member, *target.outcome, target.message);
     else if (share == 0)
       state_.End(member, Outcome::kBusy, "the evidence of other jobs is being read");
+    else if (asked == kMaxAsked)
+      state_.End(member, Outcome::kBusy,
+                 StrCat("only the first ", kMaxAsked,
+                        " workers by rank are asked: there is no memory for the evidence of more"));
     else
       Ask(i, share, asked++ < kAskedForRas);
   }
@@ -101,16 +102,10 @@ void AttemptEvidence::Ask(std::size_t index, std::uint64_t bytes, bool with_ras)
 void AttemptEvidence::OnAnswer(std::size_t index, absl::StatusOr<v1::ReadEvidenceResponse> answer) {
   Member& member = state_.members[index];
   if (member.state == MemberState::kEnded) return;  // The attempt was cancelled meanwhile.
-  if (!answer.ok()) {
-    const absl::Status status = BoundError(answer.status());
-    state_.End(member, OutcomeOfEvidence(status), WhyNoEvidence(status));
-    return hooks_.changed();
-  }
+  const Outcome outcome = OutcomeOfEvidence(answer.status());
   WorkerEvidence& evidence = evidence_[index];
-  for (v1::EvidenceFile& file : *answer->mutable_files()) evidence.files.push_back(std::move(file));
-  evidence.notes.assign(answer->notes().begin(), answer->notes().end());
-  evidence.left_out_bytes = answer->left_out_bytes();
-  state_.End(member, Outcome::kOk, evidence.notes.empty() ? "" : evidence.notes.front());
+  TakeAnswer(std::move(answer), evidence);
+  state_.End(member, outcome, evidence.notes.empty() ? evidence.missing : evidence.notes.front());
   hooks_.changed();
 }
 

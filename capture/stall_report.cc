@@ -4,9 +4,11 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <string_view>
 #include <utility>
 
 #include "absl/strings/numbers.h"
+#include "capture/answer_limits.h"
 #include "collector/stall/evidence_files.h"
 #include "collector/stall/judge.h"
 #include "collector/stall/stack_groups.h"
@@ -190,9 +192,8 @@ EvidenceObject WorkerObject(const WorkerEvidence& worker) {
 }
 
 // With the stacks, and with the workers, unless that makes it too large.
-std::string JsonOf(const JobEvidenceOrder& order, const stall::Verdict& verdict,
+std::string JsonOf(const JobEvidenceOrder& order, std::string_view text, EvidenceObject verdict,
                    const std::vector<stall::StackGroup>& groups) {
-  const std::string text = stall::VerdictText(verdict);
   // Lists of runs read the headline out of the first bytes.
   EvidenceObject object = {
       {"format", 1},
@@ -200,7 +201,7 @@ std::string JsonOf(const JobEvidenceOrder& order, const stall::Verdict& verdict,
       {"run", order.run},
       {"headline", text.substr(0, text.find('\n'))},
       {"lookedAt", FormatRfc3339(order.looked_at)},
-      {"verdict", EvidenceObject::parse(stall::VerdictJson(verdict, kOneLine))},
+      {"verdict", std::move(verdict)},
       {"stacks", EvidenceObject::parse(stall::StackGroupsJson(groups, kOneLine))}};
   EvidenceObject workers = EvidenceObject::array();
   for (const WorkerEvidence& worker : order.workers) workers.push_back(WorkerObject(worker));
@@ -213,8 +214,7 @@ std::string JsonOf(const JobEvidenceOrder& order, const stall::Verdict& verdict,
   return "";
 }
 
-std::string TextWithMissing(const JobEvidenceOrder& order, const stall::Verdict& verdict) {
-  std::string text = stall::VerdictText(verdict);
+std::string TextWithMissing(const JobEvidenceOrder& order, std::string text) {
   std::size_t missing = 0;
   for (const WorkerEvidence& worker : order.workers) {
     if (worker.missing.empty() || ++missing > kMaxMissingLines) continue;
@@ -227,6 +227,19 @@ std::string TextWithMissing(const JobEvidenceOrder& order, const stall::Verdict&
 
 }  // namespace
 
+void TakeAnswer(absl::StatusOr<v1::ReadEvidenceResponse> answer, WorkerEvidence& worker) {
+  if (!answer.ok()) {
+    worker.missing = absl::IsUnimplemented(answer.status())
+                         ? "its sidecar is too old to read evidence"
+                         : MessageOf(BoundError(answer.status()));
+    return;
+  }
+  worker.missing.clear();
+  for (v1::EvidenceFile& file : *answer->mutable_files()) worker.files.push_back(std::move(file));
+  worker.notes.assign(answer->notes().begin(), answer->notes().end());
+  worker.left_out_bytes = answer->left_out_bytes();
+}
+
 stall::JobEvidence JoinEvidence(JobEvidenceOrder& order) { return Joined(order).evidence(); }
 
 StallReport ReportStall(JobEvidenceOrder& order) {
@@ -237,7 +250,9 @@ StallReport ReportStall(JobEvidenceOrder& order) {
   StallReport report;
   report.kind = CamelCase(stall::NameOf(verdict.kind));
   report.confidence = CamelCase(stall::NameOf(verdict.confidence));
-  report.text = TextWithMissing(order, verdict);
+  EvidenceObject verdict_object = EvidenceObject::parse(stall::VerdictJson(verdict, kOneLine));
+  const auto text = verdict_object.at("text").get<std::string>();
+  report.text = TextWithMissing(order, text);
   const auto with_stacks = static_cast<std::size_t>(
       std::count_if(evidence.ranks.begin(), evidence.ranks.end(),
                     [](const auto& one) { return one.second.stacks.has_value(); }));
@@ -250,7 +265,7 @@ StallReport ReportStall(JobEvidenceOrder& order) {
     }
     report.culprits.push_back(std::move(named));
   }
-  report.json = JsonOf(order, verdict, groups);
+  report.json = JsonOf(order, text, std::move(verdict_object), groups);
   return report;
 }
 

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "common/base/clock.h"
 #include "strobe/v1/worker.pb.h"
 
@@ -25,6 +26,9 @@ struct WorkerEvidence {
   std::uint64_t left_out_bytes = 0;
   std::string missing{};  // Why there is no answer; empty if there is one.
 };
+
+// Notes what a worker's sidecar answered, or why it did not.
+void TakeAnswer(absl::StatusOr<v1::ReadEvidenceResponse> answer, WorkerEvidence& worker);
 
 struct JobEvidenceOrder {
   std::string capture_id{}, run{};

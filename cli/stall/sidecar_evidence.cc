@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "capture/answer_limits.h"
+#include "capture/attempt_evidence.h"
 #include "capture/stall_report.h"
 #include "capture/worker/grpc_worker.h"
 #include "cli/capture/addresses.h"
@@ -17,8 +18,8 @@
 namespace strobe::cli {
 namespace {
 
-// RAS takes up to ten seconds, if a process of the job is stopped.
-constexpr Nanos kEvidenceTimeout = std::chrono::seconds(12);
+// All are asked for what RAS says.
+constexpr Nanos kEvidenceTimeout = capture::AttemptEvidence::kRasTimeout;
 
 // Callbacks share it, because they may come after the command has given up.
 struct SidecarAnswers {
@@ -26,18 +27,6 @@ struct SidecarAnswers {
   std::size_t missing ABSL_GUARDED_BY(mutex) = 0;
   std::vector<capture::WorkerEvidence> workers ABSL_GUARDED_BY(mutex);
 };
-
-void TakeAnswer(absl::StatusOr<v1::ReadEvidenceResponse> answer, capture::WorkerEvidence& worker) {
-  if (!answer.ok()) {
-    worker.missing = absl::IsUnimplemented(answer.status())
-                         ? "its sidecar is too old to read evidence"
-                         : MessageOf(answer.status());
-    return;
-  }
-  worker.missing.clear();
-  for (v1::EvidenceFile& file : *answer->mutable_files()) worker.files.push_back(std::move(file));
-  worker.notes.assign(answer->notes().begin(), answer->notes().end());
-}
 
 }  // namespace
 
@@ -64,7 +53,7 @@ absl::StatusOr<FoundEvidence> ReadEvidenceOfWorkers(const std::string& workers) 
     asked.back()->ReadEvidence(request, kEvidenceTimeout,
                                [answers, i](absl::StatusOr<v1::ReadEvidenceResponse> answer) {
                                  MutexLock lock(&answers->mutex);
-                                 TakeAnswer(std::move(answer), answers->workers[i]);
+                                 capture::TakeAnswer(std::move(answer), answers->workers[i]);
                                  --answers->missing;
                                });
   }

@@ -164,6 +164,23 @@ TEST_F(AttemptEvidenceTest, WithLittleMemoryLessIsAskedForAndWithNoneNothing) {
   EXPECT_THAT(fleet_["b"].evidence_asked, IsEmpty());
 }
 
+TEST_F(AttemptEvidenceTest, OfAVeryLargeJobTheFirstWorkersAreAsked) {
+  constexpr std::size_t kAsked = 4096;
+  EvidenceMemory memory(AttemptEvidence::kMaxJobBytes);
+  memory_ = &memory;
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < kAsked + 2; ++i) names.push_back(StrCat("w", i));
+  Tell("w0", 0, /*waits=*/true);
+  Tell("w4095", kAsked - 1, /*waits=*/false);
+  Tell("w4096", kAsked, /*waits=*/false);
+  const AttemptResult result = Run(names);
+  EXPECT_EQ(result.workers[kAsked - 1].outcome, Outcome::kOk);
+  EXPECT_EQ(fleet_["w4095"].evidence_asked.at(0).max_bytes(), 64u << 10);
+  EXPECT_THAT(fleet_["w4096"].evidence_asked, IsEmpty());
+  EXPECT_EQ(result.workers[kAsked].outcome, Outcome::kBusy);
+  EXPECT_THAT(result.workers[kAsked].message, HasSubstr("the first 4096 workers by rank"));
+}
+
 TEST_F(AttemptEvidenceTest, WhatIsCancelledHasNoVerdict) {
   Tell("a", 0, /*waits=*/true);
   fleet_["a"].evidence_takes = 5s;
