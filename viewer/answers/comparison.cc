@@ -127,13 +127,18 @@ absl::StatusOr<std::string> CompareSteps(const LoadedRun& run,
   });
 }
 
+const ComparedStep* FindStep(const ComparedSteps& steps, std::int64_t number) {
+  const auto found = std::ranges::find_if(steps.all, [&](const ComparedStep& step) {
+    return step.number == number && step.name == steps.main_loop;
+  });
+  return found == steps.all.end() ? nullptr : &*found;
+}
+
 absl::StatusOr<std::string> FindComparedStep(const LoadedRun& run, std::int64_t number,
                                              const std::function<bool()>& is_gone) {
   return WithSteps<std::string>(run, is_gone, [number](const ComparedSteps& steps) {
-    const auto found = std::ranges::find_if(steps.all, [&](const ComparedStep& step) {
-      return step.number == number && step.name == steps.main_loop;
-    });
-    return ToText(Json{{"step", found == steps.all.end() ? Json(nullptr) : ToJson(*found)}});
+    const ComparedStep* step = FindStep(steps, number);
+    return ToText(Json{{"step", step == nullptr ? Json(nullptr) : ToJson(*step)}});
   });
 }
 

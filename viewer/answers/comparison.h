@@ -18,6 +18,9 @@ inline constexpr std::size_t kMaxComparedSteps = 1000;
 absl::StatusOr<ComparedSteps> StepsOf(const LoadedRun& run,
                                       const std::function<bool()>& is_gone = nullptr);
 
+// The step of this number of the loop that takes most of the workers' time; null if there is none.
+const ComparedStep* FindStep(const ComparedSteps& steps, std::int64_t number);
+
 // JSON {count, times, steps}. `count` is the number of steps; steps of several workers are the same
 // when name and number are. `times` has, of all workers' times for a step, the `medianPs`, `p95Ps`,
 // `leastPs` and `mostPs`; it is null without steps. `steps` are in the order of their begins, each
