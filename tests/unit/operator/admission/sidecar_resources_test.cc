@@ -55,6 +55,11 @@ TEST(SidecarResources, AllPodsCanHaveSuchASidecar) {
             "100m");
 }
 
+TEST(SidecarResources, APodWithALimitOfZeroIsNotGuaranteed) {
+  const SidecarChoice choice = ChooseFor({{"limits", {{"cpu", "0"}, {"memory", "500Gi"}}}}, {});
+  EXPECT_FALSE(choice.limits.contains("cpu")) << "nothing may throttle a capture";
+}
+
 TEST(SidecarResources, OnlyItsOwnAnnotationsCostAPodItsClass) {
   for (const Json& annotations :
        {Json({{"strobe.dev/cpu", "0"}}), Json({{"strobe.dev/memory-request", "0"}}), kNothing}) {
