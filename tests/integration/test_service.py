@@ -6,9 +6,11 @@ import pytest
 
 from tests.conftest import read_manifest
 from tests.integration.test_kubectl import Plugin
+from tests.integration.test_serving import Tree, engines_told
+from tests.support.inproc import TORCH_PYTHON
 from tests.support.operator import WIDE_GUARD, condition, wait_finished
 from tests.support.processes import wait_until
-from tests.support.workers import mark_running
+from tests.support.workers import Worker, mark_running
 
 QUICK = {"attempts": 1, "duration": "200ms", "start": {"guard": WIDE_GUARD, "readyTimeout": "3s"}}
 
@@ -136,6 +138,50 @@ def test_kubectl_strobe_names_targets(kubectl, operator, service, logdir, tmp_pa
     assert [target["name"] for target in spec["targets"]] == ["prefill", "decode"] and "target" not in spec
     assert all(target["workers"] == {"policy": "Sample", "count": 2} for target in spec["targets"])
     assert spec["targets"][1]["selector"] == {"matchLabels": {"app": "vllm-d"}}
+
+
+@pytest.fixture
+def engines(kubectl, group, tmp_path, python_package):
+    """Two Deployments, each with an engine of vLLM's shape that gets no requests until its file notes.load is there. Returns these files."""
+    if not TORCH_PYTHON.exists():
+        pytest.skip("build/torch is missing; tools/setup test installs it")
+    loads = []
+    for index, name in enumerate(("vllm-p", "vllm-d")):
+        directory = tmp_path / name
+        directory.mkdir()
+        tree = Tree(group, directory, python_package, "vllm_idle", 4)
+        engines_told(tree, 3)
+        worker = Worker(group, f"worker-{index}", index)
+        worker.port = tree.port
+        deployment(kubectl, name, [worker])
+        loads.append(directory / "notes.load")
+    return loads
+
+
+def test_a_capture_waits_until_requests_run_in_each_server(kubectl, operator, engines, logdir, tmp_path):
+    def waits(worker):
+        """Until the message names it as the first that has too few requests."""
+        text = f"{worker}: NoSource: NoRequests: 0 of 3 requests run or wait in its server"
+        wait_until(lambda: text in condition(kubectl.get("profreq", "look"), "Succeeded").get("message", ""), 10, text)
+
+    plugin = Plugin(kubectl, tmp_path / "cache")
+    plugin.run("capture", "prefill=deploy/vllm-p", "decode=deploy/vllm-d", "--name=look", "--min-running-requests=3", "--ready-timeout=2m",
+               "--duration=500ms", "--attempts=1", f"--logdir={logdir}", "--no-wait")
+    waits("worker-0")
+    engines[0].touch()
+    waits("worker-1")
+    engines[1].touch()
+    done = wait_finished(kubectl, "look")
+    assert condition(done, "Succeeded")["status"] == "True", done["status"]
+    assert [(target["name"], target["ok"]) for target in done["status"]["targets"]] == [("prefill", 1), ("decode", 1)]
+    iterations = [int(row["engine"]["iterations"]) for worker in read_manifest(logdir)["workers"] for row in worker["processes"]
+                  if "iterations" in row.get("engine", {})]
+    assert len(iterations) == 4 and min(iterations) > 10, "two ranks of each server"
+
+    kubectl.apply(request("more", logdir, of_deployment("prefill", "vllm-p"), of_deployment("decode", "vllm-d"),
+                          start={"minRunningRequests": 4, "readyTimeout": "2s"}))
+    failed = condition(wait_finished(kubectl, "more"), "Failed")
+    assert "NoRequests: 3 of 4 requests run or wait in its server; send load to it" in failed["message"], failed
 
 
 @pytest.mark.parametrize("targets, more, words", [
