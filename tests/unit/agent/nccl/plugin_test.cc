@@ -5,6 +5,7 @@
 
 #include <filesystem>
 #include <memory>
+#include <vector>
 
 #include "agent/wire/ticks.h"
 
@@ -63,7 +64,10 @@ class PluginTest : public testing::Test {
     settings = &settings_;
     setenv("STROBE_NCCL_CHAIN", "none", 1);
   }
-  void TearDown() override { fs::remove(path_); }
+  void TearDown() override {
+    while (!begun_.empty()) Finish(begun_.back());
+    fs::remove(path_);
+  }
 
   void* Init(int interface = 6) {
     void* context = nullptr;
@@ -73,7 +77,12 @@ class PluginTest : public testing::Test {
             &context, &mask_, {.id = 0xabc, .name = "tensor", .nodes = 1, .ranks = 8, .rank = 3}),
         kSuccess);
     file_ = CollectiveFile::Map(path_);
+    begun_.push_back(context);
     return context;
+  }
+  void Finish(void* context) {
+    std::erase(begun_, context);
+    EXPECT_EQ(plugin_->Finish(context), kSuccess);
   }
   CollectiveCopy At(std::uint64_t number) {
     CollectiveCopy copy;
@@ -110,6 +119,7 @@ class PluginTest : public testing::Test {
 
   fs::path path_;
   PluginSettings settings_;
+  std::vector<void*> begun_{};  // Contexts that are to be finished.
   const std::unique_ptr<CollectivePlugin> plugin_ = std::make_unique<CollectivePlugin>();
   CollectiveFile file_;
   int mask_ = 0;
@@ -129,7 +139,7 @@ TEST_F(PluginTest, ACallAndItsTaskAreOneRecord) {
   EXPECT_EQ(At(0).count, 1024u);
   EXPECT_EQ(At(0).sequence, 41u);
   EXPECT_NE(At(0).launched, 0u);
-  EXPECT_EQ(plugin_->Finish(context), kSuccess);
+  Finish(context);
 }
 
 TEST_F(PluginTest, WithoutACallTheTaskIsTheRecord) {
@@ -184,7 +194,7 @@ TEST_F(PluginTest, WithoutAFileItAsksForNothing) {
   void* const context = Init();
   EXPECT_EQ(mask_, 0);
   EXPECT_EQ(Start(context, Call()), nullptr);
-  EXPECT_EQ(plugin_->Finish(context), kSuccess);
+  Finish(context);
 }
 
 TEST_F(PluginTest, AForkedChildLeavesItsParentsFileAlone) {
