@@ -42,7 +42,7 @@ class Locations {
       const int kind = head >> 3 & 15;
       const bool has_line = kind != kNoLocation;
       line = static_cast<int>(static_cast<unsigned>(line) + static_cast<unsigned>(Advance(kind)));
-      end += ((head & 7) + 1) * 2;
+      end += ((head & 7) + 1) * std::int64_t{2};
       if (offset < end) return has_line ? line : -1;
     }
     return -1;
