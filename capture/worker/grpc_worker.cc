@@ -258,7 +258,6 @@ std::shared_ptr<Worker> GrpcWorkerConnector::Connect(const Target& target) {
   arguments.SetInt(GRPC_ARG_ENABLE_CHANNELZ, 0);
   arguments.SetInt(GRPC_ARG_MAX_CHANNEL_TRACE_EVENT_MEMORY_PER_NODE, 0);
   arguments.SetInt(GRPC_ARG_HTTP2_BDP_PROBE, 0);
-  arguments.SetInt(GRPC_ARG_MAX_RECEIVE_MESSAGE_LENGTH, int{kMaxAnswerBytes});
   // Notices within 20 s that a peer's machine is gone, even while a Watch is quiet.
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 15000);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 5000);
@@ -267,10 +266,12 @@ std::shared_ptr<Worker> GrpcWorkerConnector::Connect(const Target& target) {
   if (!target.pod_uid.empty())
     arguments.SetString(GRPC_SSL_TARGET_NAME_OVERRIDE_ARG, PodName(target.pod_uid));
   const std::shared_ptr<grpc::ChannelCredentials> credentials = credentials_();
+  // gRPC takes the first limit in the arguments of a channel, so neither has both.
   MakeChannel wide_channel = [address = target.address, credentials, arguments]() mutable {
     arguments.SetInt(GRPC_ARG_MAX_RECEIVE_MESSAGE_LENGTH, int{kMaxEvidenceAnswerBytes});
     return grpc::CreateCustomChannel(address, credentials, arguments);
   };
+  arguments.SetInt(GRPC_ARG_MAX_RECEIVE_MESSAGE_LENGTH, int{kMaxAnswerBytes});
   return WorkerOver(clock_, slots_, deleter_,
                     grpc::CreateCustomChannel(target.address, credentials, arguments),
                     std::move(wide_channel));

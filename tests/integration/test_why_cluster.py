@@ -33,7 +33,7 @@ def cases(tmp_path_factory):
 class StandIns:
     """Sidecars of a job's pods, each of one rank of a case. They write as real ones do."""
 
-    def __init__(self, case, ranks, local=False):
+    def __init__(self, case, ranks, local=False, more_bytes=0):
         import grpc
         from strobe.v1 import worker_pb2 as pb
         from strobe.v1 import worker_pb2_grpc
@@ -46,6 +46,8 @@ class StandIns:
             def __init__(self, rank):
                 name = lambda path: f"0{path.name[len(str(rank)):]}" if local else path.name  # noqa: E731
                 self.files = [pb.EvidenceFile(name=name(path), content=path.read_bytes()) for path in sorted(case.glob(f"{rank}.*"))]
+                if more_bytes:
+                    self.files.append(pb.EvidenceFile(name=f"{rank}.log", content=b"x" * more_bytes))
 
             def Describe(self, request, context):
                 began = outer.began if outer.stalled else time.time_ns()
@@ -119,7 +121,7 @@ def strobe(*arguments, code=0):
 
 
 def test_the_rank_that_holds_up_the_job_is_named(operator, kubectl, stand_ins, logdir, group):
-    job = stand_ins("w4_gil")
+    job = stand_ins("w4_gil", more_bytes=1 << 20)  # More than any other answer may have.
     make_job(kubectl, job.ports)
     kubectl.apply(evidence_request("why", logdir))
     request = wait_finished(kubectl, "why")
