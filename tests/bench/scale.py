@@ -91,7 +91,7 @@ def pods():
     return WIDE + TEAMS * REQUESTS_EACH * WORKERS_EACH
 
 
-def pod(number, port, labels, nodes=NODES):
+def pod(number, port, labels):
     """A pod of a PyTorchJob as it is after injection."""
     made = json.loads((ROOT / "tests/golden/pods/pytorchjob-gpu.json").read_text())
     metadata, spec = made["metadata"], made["spec"]
@@ -100,7 +100,7 @@ def pod(number, port, labels, nodes=NODES):
     metadata.setdefault("labels", {}).update({"strobe.dev/inject": "true", **labels})
     metadata.pop("ownerReferences", None)
     metadata.pop("namespace", None)
-    spec["nodeName"] = f"node-{number % nodes}"
+    spec["nodeName"] = f"node-{number % NODES}"
     spec["serviceAccountName"] = "default"
     spec.setdefault("initContainers", []).append({
         "name": "strobe-sidecar", "image": "strobe-sidecar:0.1.0", "restartPolicy": "Always", "ports": [{"name": "strobe", "containerPort": port}],
@@ -125,8 +125,7 @@ def build_tools():
 
 
 class Scene:
-    def __init__(self, group, directory, *evidence):
-        """`evidence`: a folder of what the workers tell while they stand still."""
+    def __init__(self, group, directory):
         self.plane = ControlPlane(group, directory / "plane").start()
         admin = Kubectl(self.plane.kubeconfig)
         admin.install_crds()
@@ -135,7 +134,7 @@ class Scene:
         digests = directory / "digests"
         digests.mkdir()
         subprocess.run([BIN / "merge_digests", "write", digests, str(WIDE), "10", "20", "exact"], check=True)
-        self.fleet = group.start("fleet", [BIN / "fleet", self.port(), digests, *evidence])
+        self.fleet = group.start("fleet", [BIN / "fleet", self.port(), digests])
         self.fleet.wait_for("serves", 10)
         # A long lease makes the nodes' heartbeats rare, because their cost is not to be measured.
         self.kwok = group.start("kwok", [TOOLS / "kwok", "--kubeconfig", self.plane.kubeconfig, "--manage-all-nodes", "--cidr", "127.64.0.1/10",
