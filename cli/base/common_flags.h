@@ -17,8 +17,7 @@ inline constexpr char kCommonFlags[] = "Options";
 inline void AddStorageConfigFlag(CLI::App& command, std::string& file) {
   command
       .add_option("--storage-config", file,
-                  "YAML file with the endpoint, region, credentials and so on of s3, gs and az "
-                  "logdirs; see docs/how-to/storage.md")
+                  "YAML file with the settings of object stores; see docs/how-to/storage.md")
       ->envname("STROBE_STORAGE_CONFIG")
       ->check(CLI::ExistingFile);
 }

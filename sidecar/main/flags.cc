@@ -185,8 +185,7 @@ void AddStorageFlags(CLI::App& app, SidecarFlags& flags) {
       ->default_str("0")
       ->envname("STROBE_UPLOAD_RATE");
   app.add_option("--storage-config", flags.storage_config,
-                 "YAML file with the endpoint, region, credentials and so on of s3, gs and az; see "
-                 "docs/how-to/storage.md")
+                 "YAML file with the settings of object stores; see docs/how-to/storage.md")
       ->envname("STROBE_STORAGE_CONFIG")
       ->group(kCommonFlags);
   app.add_flag("--trust-logdir-options", flags.trust_logdir_options,

@@ -17,7 +17,8 @@ struct Launch {
   std::uint64_t key = 0;
   std::int64_t begin_ps = 0;
 
-  auto operator<=>(const Launch&) const = default;
+  // clang-tidy 14 takes the 0 that `<=` compares with for a null pointer.
+  auto operator<=>(const Launch&) const = default;  // NOLINT(modernize-use-nullptr)
 };
 
 // Launches in ascending order of their keys and, with the same key, of their times.
