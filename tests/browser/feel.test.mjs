@@ -14,6 +14,7 @@ import {
   press,
   refuse,
   reloadWithoutPolicy,
+  resize,
   rowNamed,
   shot,
   text,
@@ -656,8 +657,7 @@ test("lines below the ticks lead through the rows", async () => {
 test("few rows are higher and use the window", async () => {
   await page.setViewport({ width: 1920, height: 1080 });
   await reopen(`${URL_}#run=${ONE_WORKER}`);
-  await page.setViewport({ width: 1920, height: 1080 });
-  await idle(page);
+  await resize(page, 1920, 1080);
   const { track, height } = await page.evaluate(() => ({
     track: globalThis.strobe.layout.track,
     height: globalThis.strobe.layout.height,
@@ -670,14 +670,12 @@ test("few rows are higher and use the window", async () => {
   await clickAt("python", 0, 12 * MS);
   await selected("train");
   assert.equal(await page.evaluate(() => globalThis.strobe.layout.track), track);
-  await page.setViewport({ width: 1280, height: 300 });
-  await idle(page);
+  await resize(page, 1280, 300);
   assert.equal(await page.evaluate(() => globalThis.strobe.layout.track), 15, "no less than this");
 });
 
 test("0 also goes back to the first row", async () => {
-  await page.setViewport({ width: 1280, height: 400 });
-  await idle(page);
+  await resize(page, 1280, 400);
   const { left, top } = await boxOf("#canvas");
   await page.mouse.move(left + 300, top + 150);
   await page.mouse.wheel({ deltaY: 200 });

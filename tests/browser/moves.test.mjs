@@ -2,7 +2,7 @@
 // tests/support/traces.py: worker-1 begins each step 2 ms after worker-0.
 import assert from "node:assert/strict";
 import { after, afterEach, before, test } from "node:test";
-import { idle, launch, open, pointOf, press, rowNamed, shot, text, view } from "./page.mjs";
+import { idle, launch, open, pointOf, press, resize, rowNamed, shot, text, view } from "./page.mjs";
 
 const URL_ = process.env.STROBE_VIEW;
 const MS = 1e9;
@@ -169,8 +169,7 @@ test("what is found, or is not, leaves the page in its place", async () => {
 
 test("the name of a row stays while its tracks are scrolled", async () => {
   page = await open(browser, URL_);
-  await page.setViewport({ width: 1280, height: 300 });
-  await idle(page);
+  await resize(page, 1280, 300);
   const row = await page.evaluate(() => {
     const { layout } = globalThis.strobe;
     const item = layout.items.find(({ tracks }) => tracks > 2);

@@ -66,6 +66,15 @@ export async function idle(page) {
   });
 }
 
+/** Sets the window's size, and returns once the page has noticed. */
+export async function resize(page, width, height) {
+  await page.setViewport({ width, height });
+  await page.evaluate(
+    () => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))),
+  );
+  await idle(page);
+}
+
 export async function shot(page, name) {
   await page.screenshot({ path: join(SHOTS, `${name}.png`) });
 }
