@@ -460,7 +460,10 @@ def test_a_program_profiles_itself_with_nothing_around_it(python, tmp_path):
                     time.sleep(0.001)
         thread = threading.Thread(target=train)
         thread.start()
-        manifest = strobe.client.trace(server.address, {str(tmp_path)!r}, 200, options={{"host_tracer_level": 1}})
+        for _ in range(4):  # On a busy machine a recording may start late, and this client sets no guard.
+            manifest = strobe.client.trace(server.address, {str(tmp_path)!r}, 200, options={{"host_tracer_level": 1}})
+            if manifest["workers"][0]["outcome"] != "LateStart":
+                break
         stop.set()
         thread.join()
         print(manifest["result"], manifest["workers"][0]["outcome"], int(manifest["workers"][0]["events"]) > 20)
