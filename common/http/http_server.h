@@ -40,7 +40,7 @@ struct Request {
   // The headers that HttpOptions names, in the order in which they were sent, repeated ones
   // included. Names are spelled as in the options.
   std::vector<std::pair<std::string, std::string>> headers{};
-  http::IsGone is_gone{};  // Null if the request comes from no connection, as in tests.
+  IsGone is_gone{};  // Null if the request comes from no connection, as in tests.
   bool takes_gzip = false;
   std::string asker{};  // Whose share it takes, as HttpOptions::work_of has said.
 };
@@ -64,11 +64,11 @@ struct Page {
   std::vector<std::pair<std::string, std::string>> headers{};
   bool compress = false;  // Compress the body for clients that accept gzip.
   // If set, the body comes from here instead of `body`. The threads of slow requests read it.
-  std::shared_ptr<http::BodySource> source{};
+  std::shared_ptr<BodySource> source{};
 };
 
 // A page in the Prometheus text exposition format.
-inline http::Page MetricsPage(std::string text) {
+inline Page MetricsPage(std::string text) {
   return {200, std::move(text), "text/plain; version=0.0.4; charset=utf-8"};
 }
 
@@ -93,12 +93,12 @@ struct HttpOptions {
   // short, so that health checks never wait for them. Requests that may not even wait get 503 with
   // Retry-After. A GET whose client has gone by its turn is dropped. Must not block. Null = all are
   // short.
-  std::function<http::Work(const http::Request&)> work_of = nullptr;
-  http::WorkLimits slow{};
+  std::function<Work(const Request&)> work_of = nullptr;
+  WorkLimits slow{};
   // If set, the threads of heavy requests, which then keep nobody waiting who needs little.
-  std::optional<http::WorkLimits> heavy{};
+  std::optional<WorkLimits> heavy{};
   // If set, askers take turns with short requests too, on threads of their own.
-  std::optional<http::WorkLimits> brief{};
+  std::optional<WorkLimits> brief{};
   // The memory that answers may take while they are sent. An answer beyond it is dropped, and its
   // client gets 503 with Retry-After.
   ByteShares::Limits answers{.all = std::uint64_t{1} << 30, .each = std::uint64_t{1} << 30};
@@ -112,22 +112,22 @@ struct HttpOptions {
   std::vector<std::string> headers{};       // Names of more headers that the handlers read.
   // Judges a request by its head, which has no body yet. If it returns a page, the client gets that
   // page, the body is not read, and the connection is closed. Must not block.
-  std::function<std::optional<http::Page>(const http::Request&)> refuse_head = nullptr;
+  std::function<std::optional<Page>(const Request&)> refuse_head = nullptr;
   // Told of each refusal that no handler sees. Called from several threads; must not block.
-  std::function<void(http::HttpRefusal)> on_refusal = nullptr;
+  std::function<void(HttpRefusal)> on_refusal = nullptr;
 };
 
 class HttpServer {
  public:
   // Called from several threads at once. An exception is logged and answered with 500.
-  using Handler = std::function<http::Page(const http::Request& request)>;
+  using Handler = std::function<Page(const Request& request)>;
 
   // Listens and starts to answer. `pages` are the handlers by path; `otherwise` answers all other
   // paths, and without it they get 404. InvalidArgument when options.listen is no address,
   // Unavailable when it cannot be bound.
-  static absl::StatusOr<std::unique_ptr<http::HttpServer>> Start(
-      const http::HttpOptions& options, std::map<std::string, Handler> pages,
-      Handler otherwise = {});
+  static absl::StatusOr<std::unique_ptr<HttpServer>> Start(const HttpOptions& options,
+                                                           std::map<std::string, Handler> pages,
+                                                           Handler otherwise = {});
   virtual ~HttpServer() = default;  // Ends all connections.
   virtual int port() const = 0;     // The port that it listens on.
   // Closes idle connections. From now on each answer closes its connection too, so that clients

@@ -32,21 +32,21 @@ bool IsP256(EVP_PKEY* key) {
 absl::Status AddExtension(X509* certificate, X509* issuer, int kind, const std::string& value) {
   X509V3_CTX context;
   X509V3_set_ctx(&context, issuer, certificate, nullptr, nullptr, 0);
-  const openssl::Extension extension(X509V3_EXT_conf_nid(nullptr, &context, kind, value.c_str()));
+  const Extension extension(X509V3_EXT_conf_nid(nullptr, &context, kind, value.c_str()));
   if (extension == nullptr || X509_add_ext(certificate, extension.get(), -1) != 1)
-    return openssl::Failure(StrCat("certificate extension ", value));
+    return Failure(StrCat("certificate extension ", value));
   return absl::OkStatus();
 }
 
 // Returns a certificate with serial number, key, subject and validity. The caller adds the
 // extensions and signs it.
-absl::StatusOr<openssl::Certificate> Begin(EVP_PKEY* key, const std::string& common_name,
-                                           const Validity& validity) {
-  openssl::Certificate certificate(X509_new());
+absl::StatusOr<Certificate> Begin(EVP_PKEY* key, const std::string& common_name,
+                                  const Validity& validity) {
+  Certificate certificate(X509_new());
   // The serial number is random and positive (RFC 5280, 4.1.2.2): the top bit is cleared and the
   // next one is set.
   std::array<unsigned char, 16> serial{};
-  if (RAND_bytes(serial.data(), serial.size()) != 1) return openssl::Failure("random number");
+  if (RAND_bytes(serial.data(), serial.size()) != 1) return Failure("random number");
   serial[0] = static_cast<unsigned char>((serial[0] & 0x7f) | 0x40);
   BIGNUM* number = BN_bin2bn(serial.data(), serial.size(), nullptr);
   BN_to_ASN1_INTEGER(number, X509_get_serialNumber(certificate.get()));
@@ -59,7 +59,7 @@ absl::StatusOr<openssl::Certificate> Begin(EVP_PKEY* key, const std::string& com
                                  static_cast<int>(common_name.size()), -1, 0) != 1 ||
       ASN1_TIME_set(X509_getm_notBefore(certificate.get()), Seconds(validity.from)) == nullptr ||
       ASN1_TIME_set(X509_getm_notAfter(certificate.get()), Seconds(validity.until)) == nullptr) {
-    return openssl::Failure("certificate");
+    return Failure("certificate");
   }
   return certificate;
 }
@@ -74,7 +74,7 @@ bool IsPlainName(std::string_view name) {
 
 absl::StatusOr<WallTime> ToWallTime(const ASN1_TIME* time) {
   std::tm parts{};
-  if (ASN1_TIME_to_tm(time, &parts) != 1) return openssl::Failure("time in certificate");
+  if (ASN1_TIME_to_tm(time, &parts) != 1) return Failure("time in certificate");
   return WallTime{std::chrono::seconds(timegm(&parts))};
 }
 
@@ -91,33 +91,33 @@ WallTime RenewalTime(const Validity& validity) {
 }
 
 absl::StatusOr<std::string> NewKey() {
-  const openssl::Key key(EVP_EC_gen("P-256"));
-  if (key == nullptr) return openssl::Failure("new key");
-  return openssl::ToPem(key);
+  const Key key(EVP_EC_gen("P-256"));
+  if (key == nullptr) return Failure("new key");
+  return ToPem(key);
 }
 
 absl::StatusOr<std::string> NewSigningRequest(const std::string& key) {
-  ASSIGN_OR_RETURN(const openssl::Key signer, openssl::ReadKey(key));
-  const openssl::SigningRequest request(X509_REQ_new());
+  ASSIGN_OR_RETURN(const Key signer, ReadKey(key));
+  const SigningRequest request(X509_REQ_new());
   if (X509_REQ_set_pubkey(request.get(), signer.get()) != 1 ||
       X509_REQ_sign(request.get(), signer.get(), EVP_sha256()) == 0) {
-    return openssl::Failure("signing request");
+    return Failure("signing request");
   }
-  return openssl::ToPem(request);
+  return ToPem(request);
 }
 
 absl::StatusOr<KeyPair> NewAuthority(const std::string& common_name, const Validity& validity) {
-  const openssl::Key key(EVP_EC_gen("P-256"));
-  if (key == nullptr) return openssl::Failure("new key");
-  ASSIGN_OR_RETURN(const openssl::Certificate certificate, Begin(key.get(), common_name, validity));
+  const Key key(EVP_EC_gen("P-256"));
+  if (key == nullptr) return Failure("new key");
+  ASSIGN_OR_RETURN(const Certificate certificate, Begin(key.get(), common_name, validity));
   X509* const own = certificate.get();
   X509_set_issuer_name(own, X509_get_subject_name(own));
   RETURN_IF_ERROR(AddExtension(own, own, NID_basic_constraints, "critical,CA:TRUE,pathlen:0"));
   RETURN_IF_ERROR(AddExtension(own, own, NID_key_usage, "critical,keyCertSign,cRLSign"));
   // Successive authorities have the same name. The subject key identifier distinguishes them.
   RETURN_IF_ERROR(AddExtension(own, own, NID_subject_key_identifier, "hash"));
-  if (X509_sign(own, key.get(), EVP_sha256()) == 0) return openssl::Failure("signature");
-  return KeyPair{openssl::ToPem(certificate), openssl::ToPem(key)};
+  if (X509_sign(own, key.get(), EVP_sha256()) == 0) return Failure("signature");
+  return KeyPair{ToPem(certificate), ToPem(key)};
 }
 
 absl::StatusOr<std::string> Certify(const KeyPair& authority, const std::string& signing_request,
@@ -126,8 +126,7 @@ absl::StatusOr<std::string> Certify(const KeyPair& authority, const std::string&
     return absl::InvalidArgumentError("a name to certify is not a DNS name");
   if (signing_request.size() > kMaxRequestBytes)
     return absl::InvalidArgumentError("the signing request is too long");
-  const absl::StatusOr<openssl::SigningRequest> request =
-      openssl::ReadSigningRequest(signing_request);
+  const absl::StatusOr<SigningRequest> request = ReadSigningRequest(signing_request);
   if (!request.ok()) return absl::InvalidArgumentError(request.status().message());
   EVP_PKEY* const key = X509_REQ_get0_pubkey(request->get());
   if (key == nullptr || !IsP256(key))
@@ -136,12 +135,10 @@ absl::StatusOr<std::string> Certify(const KeyPair& authority, const std::string&
   if (X509_REQ_verify(request->get(), key) != 1)
     return absl::InvalidArgumentError("the signing request is not signed with its own key");
 
-  ASSIGN_OR_RETURN(const openssl::Key signer, openssl::ReadKey(authority.key));
-  ASSIGN_OR_RETURN(const std::vector<openssl::Certificate> chain,
-                   openssl::ReadCertificates(authority.certificate));
+  ASSIGN_OR_RETURN(const Key signer, ReadKey(authority.key));
+  ASSIGN_OR_RETURN(const std::vector<Certificate> chain, ReadCertificates(authority.certificate));
   X509* const issuer = chain.front().get();
-  ASSIGN_OR_RETURN(const openssl::Certificate certificate,
-                   Begin(key, claim.common_name, claim.validity));
+  ASSIGN_OR_RETURN(const Certificate certificate, Begin(key, claim.common_name, claim.validity));
   X509* const own = certificate.get();
   X509_set_issuer_name(own, X509_get_subject_name(issuer));
   RETURN_IF_ERROR(AddExtension(own, issuer, NID_basic_constraints, "critical,CA:FALSE"));
@@ -153,8 +150,8 @@ absl::StatusOr<std::string> Certify(const KeyPair& authority, const std::string&
   for (const std::string& name : claim.dns_names)
     names += StrCat(names.empty() ? "" : ",", "DNS:", name);
   RETURN_IF_ERROR(AddExtension(own, issuer, NID_subject_alt_name, names));
-  if (X509_sign(own, signer.get(), EVP_sha256()) == 0) return openssl::Failure("signature");
-  return openssl::ToPem(certificate);
+  if (X509_sign(own, signer.get(), EVP_sha256()) == 0) return Failure("signature");
+  return ToPem(certificate);
 }
 
 absl::StatusOr<KeyPair> NewCertificate(const KeyPair& authority, const Claim& claim) {
@@ -166,8 +163,7 @@ absl::StatusOr<KeyPair> NewCertificate(const KeyPair& authority, const Claim& cl
 }
 
 absl::StatusOr<Validity> ValidityOf(const std::string& certificate) {
-  ASSIGN_OR_RETURN(const std::vector<openssl::Certificate> chain,
-                   openssl::ReadCertificates(certificate));
+  ASSIGN_OR_RETURN(const std::vector<Certificate> chain, ReadCertificates(certificate));
   Validity validity;
   ASSIGN_OR_RETURN(validity.from, ToWallTime(X509_get0_notBefore(chain.front().get())));
   ASSIGN_OR_RETURN(validity.until, ToWallTime(X509_get0_notAfter(chain.front().get())));

@@ -13,7 +13,7 @@ namespace {
 using namespace openssl;
 
 bool CarriesName(X509* certificate, const std::string& name) {
-  const openssl::Names names(static_cast<GENERAL_NAMES*>(
+  const Names names(static_cast<GENERAL_NAMES*>(
       X509_get_ext_d2i(certificate, NID_subject_alt_name, nullptr, nullptr)));
   for (int i = 0; names != nullptr && i < sk_GENERAL_NAME_num(names.get()); ++i) {
     const GENERAL_NAME* entry = sk_GENERAL_NAME_value(names.get(), i);
@@ -54,14 +54,12 @@ bool CarriesCommonName(X509_STORE_CTX* context, const std::vector<std::string>& 
 
 PeerVerdict JudgePeer(const std::string& certificate, const PeerRule& rule, WallTime now) {
   if (certificate.empty()) return PeerVerdict::kNoCertificate;
-  const absl::StatusOr<std::vector<openssl::Certificate>> peer =
-      openssl::ReadCertificates(certificate);
-  const absl::StatusOr<std::vector<openssl::Certificate>> roots =
-      openssl::ReadCertificates(rule.roots);
+  const absl::StatusOr<std::vector<Certificate>> peer = ReadCertificates(certificate);
+  const absl::StatusOr<std::vector<Certificate>> roots = ReadCertificates(rule.roots);
   if (!peer.ok() || !roots.ok()) return PeerVerdict::kUntrusted;
-  const openssl::Store store(X509_STORE_new());
-  for (const openssl::Certificate& root : *roots) X509_STORE_add_cert(store.get(), root.get());
-  const openssl::StoreContext context(X509_STORE_CTX_new());
+  const Store store(X509_STORE_new());
+  for (const Certificate& root : *roots) X509_STORE_add_cert(store.get(), root.get());
+  const StoreContext context(X509_STORE_CTX_new());
   if (X509_STORE_CTX_init(context.get(), store.get(), peer->front().get(), nullptr) != 1)
     return PeerVerdict::kUntrusted;
   X509_VERIFY_PARAM* const rules = X509_STORE_CTX_get0_param(context.get());

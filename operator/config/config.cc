@@ -127,56 +127,55 @@ absl::Status CheckInjection(const InjectionConfig& injection) {
 Fields VariableFields(const Parser& parser, InjectedVariableConfig& made) {
   const auto key_of = [&](std::string where, std::string& object) {
     return parser.Nested(std::move(where),
-                         {{"name", yaml::Scalar(object, "a name")},
-                          {"key", yaml::Scalar(made.from.key, "a key")},
+                         {{"name", Scalar(object, "a name")},
+                          {"key", Scalar(made.from.key, "a key")},
                           {"optional", [](const YAML::Node&) { return absl::OkStatus(); }}});
   };
   const std::string from = "injection.env.valueFrom";
-  return {{"name", yaml::Scalar(made.name, "a name")},
-          {"value", yaml::Scalar(made.value, "a text")},
-          {"valueFrom",
-           parser.Nested(
-               from, {{"secretKeyRef", key_of(from + ".secretKeyRef", made.from.secret)},
-                      {"configMapKeyRef", key_of(from + ".configMapKeyRef", made.from.config_map)},
-                      {"fieldRef",
-                       parser.Nested(from + ".fieldRef",
-                                     {{"fieldPath", yaml::Scalar(made.field, "a field")}})}})}};
+  return {
+      {"name", Scalar(made.name, "a name")},
+      {"value", Scalar(made.value, "a text")},
+      {"valueFrom",
+       parser.Nested(
+           from, {{"secretKeyRef", key_of(from + ".secretKeyRef", made.from.secret)},
+                  {"configMapKeyRef", key_of(from + ".configMapKeyRef", made.from.config_map)},
+                  {"fieldRef", parser.Nested(from + ".fieldRef",
+                                             {{"fieldPath", Scalar(made.field, "a field")}})}})}};
 }
 
 Fields InjectionFields(const Parser& parser, InjectionConfig& injection) {
   const auto file = [&parser](const std::string& where, InjectedFileConfig& target) {
-    return parser.Nested(where, {{"secret", yaml::Scalar(target.secret, "a name")},
-                                 {"configMap", yaml::Scalar(target.config_map, "a name")},
-                                 {"key", yaml::Scalar(target.key, "a key")}});
+    return parser.Nested(where, {{"secret", Scalar(target.secret, "a name")},
+                                 {"configMap", Scalar(target.config_map, "a name")},
+                                 {"key", Scalar(target.key, "a key")}});
   };
   const Setter variables = [&parser, &injection](const YAML::Node& node) {
     return parser.List(node, "injection.env",
                        [&]() { return VariableFields(parser, injection.env.emplace_back()); });
   };
-  const Fields storage = {{"secret", yaml::Scalar(injection.storage_secret, "a name")},
+  const Fields storage = {{"secret", Scalar(injection.storage_secret, "a name")},
                           {"config", file("injection.storage.config", injection.storage_config)},
                           {"caBundle", file("injection.storage.caBundle", injection.storage_ca)}};
-  return {
-      {"image", yaml::Scalar(injection.image, "an image")},
-      {"pullPolicy", yaml::Choice(injection.pull_policy, {"", "Always", "IfNotPresent", "Never"})},
-      {"viewerImage", yaml::Scalar(injection.viewer_image, "an image")},
-      {"cpu", yaml::Scalar(injection.cpu, "a quantity")},
-      {"memory", yaml::Scalar(injection.memory, "a quantity")},
-      {"memoryLimit", yaml::Scalar(injection.memory_limit, "a quantity")},
-      {"spoolSize", yaml::Scalar(injection.spool_size, "a quantity")},
-      {"cpuLimit", yaml::Scalar(injection.cpu_limit, "a quantity")},
-      {"alwaysLimitCpu", yaml::Scalar(injection.always_limit_cpu, "true or false")},
-      {"mode", yaml::Choice(injection.mode, {"native", "container"})},
-      {"hostNetworkPorts", yaml::Scalar(injection.host_network_ports, "FIRST-LAST")},
-      {"agentMemory", yaml::Scalar(injection.agent_memory, "a quantity")},
-      {"user", yaml::Scalar(injection.user, "a whole number")},
-      {"frameworkPort", yaml::Scalar(injection.framework_port, "a port")},
-      {"metricsPort", yaml::Scalar(injection.metrics_port, "a port")},
-      {"ephemeralStorage", yaml::Scalar(injection.ephemeral_storage, "a quantity")},
-      {"disable", yaml::Scalar(injection.disable, "a list of names")},
-      {"imagePullSecrets", yaml::Scalar(injection.image_pull_secrets, "a list of names")},
-      {"env", variables},
-      {"storage", parser.Nested("injection.storage", storage)}};
+  return {{"image", Scalar(injection.image, "an image")},
+          {"pullPolicy", Choice(injection.pull_policy, {"", "Always", "IfNotPresent", "Never"})},
+          {"viewerImage", Scalar(injection.viewer_image, "an image")},
+          {"cpu", Scalar(injection.cpu, "a quantity")},
+          {"memory", Scalar(injection.memory, "a quantity")},
+          {"memoryLimit", Scalar(injection.memory_limit, "a quantity")},
+          {"spoolSize", Scalar(injection.spool_size, "a quantity")},
+          {"cpuLimit", Scalar(injection.cpu_limit, "a quantity")},
+          {"alwaysLimitCpu", Scalar(injection.always_limit_cpu, "true or false")},
+          {"mode", Choice(injection.mode, {"native", "container"})},
+          {"hostNetworkPorts", Scalar(injection.host_network_ports, "FIRST-LAST")},
+          {"agentMemory", Scalar(injection.agent_memory, "a quantity")},
+          {"user", Scalar(injection.user, "a whole number")},
+          {"frameworkPort", Scalar(injection.framework_port, "a port")},
+          {"metricsPort", Scalar(injection.metrics_port, "a port")},
+          {"ephemeralStorage", Scalar(injection.ephemeral_storage, "a quantity")},
+          {"disable", Scalar(injection.disable, "a list of names")},
+          {"imagePullSecrets", Scalar(injection.image_pull_secrets, "a list of names")},
+          {"env", variables},
+          {"storage", parser.Nested("injection.storage", storage)}};
 }
 
 absl::Status CheckAlertReceiver(const AlertReceiverConfig& receiver) {
@@ -201,59 +200,57 @@ absl::StatusOr<OperatorConfig> FromYaml(std::string_view text, const Parser& par
   const auto map = [&parser](std::string where, Fields fields) {
     return parser.Nested(std::move(where), std::move(fields));
   };
-  const Fields lease = {{"enabled", yaml::Scalar(config.lease.enabled, "true or false")},
-                        {"namespace", yaml::Scalar(config.lease.ns, "a text")},
-                        {"name", yaml::Scalar(config.lease.name, "a text")},
-                        {"duration", yaml::Duration(config.lease.duration)},
-                        {"renewDeadline", yaml::Duration(config.lease.renew_deadline)},
-                        {"retryPeriod", yaml::Duration(config.lease.retry_period)}};
-  const Fields webhook = {
-      {"listen", yaml::Scalar(config.webhook.listen, "host:port")},
-      {"configuration", yaml::Scalar(config.webhook.configuration, "a name")},
-      {"certificate", yaml::Scalar(config.webhook.certificate, "a file")},
-      {"key", yaml::Scalar(config.webhook.key, "a file")},
-      {"clientAuthority", yaml::Scalar(config.webhook.client_authority, "a file")},
-      {"clientNames", yaml::Scalar(config.webhook.client_names, "a list of names")},
-      {"drainTime", yaml::Duration(config.webhook.drain_time)}};
-  const Fields tls = {{"enrollListen", yaml::Scalar(config.tls.enroll_listen, "host:port")},
-                      {"secret", yaml::Scalar(config.tls.secret, "a name")},
-                      {"secretNamespace", yaml::Scalar(config.tls.ns, "a name")},
-                      {"service", yaml::Scalar(config.tls.service, "a name")},
-                      {"extraNames", yaml::Scalar(config.tls.extra_names, "a list of names")},
-                      {"authorityLifetime", yaml::Duration(config.tls.authority_lifetime)},
-                      {"settle", yaml::Duration(config.tls.settle)},
-                      {"certificateLifetime", yaml::Duration(config.tls.certificate_lifetime)}};
+  const Fields lease = {{"enabled", Scalar(config.lease.enabled, "true or false")},
+                        {"namespace", Scalar(config.lease.ns, "a text")},
+                        {"name", Scalar(config.lease.name, "a text")},
+                        {"duration", Duration(config.lease.duration)},
+                        {"renewDeadline", Duration(config.lease.renew_deadline)},
+                        {"retryPeriod", Duration(config.lease.retry_period)}};
+  const Fields webhook = {{"listen", Scalar(config.webhook.listen, "host:port")},
+                          {"configuration", Scalar(config.webhook.configuration, "a name")},
+                          {"certificate", Scalar(config.webhook.certificate, "a file")},
+                          {"key", Scalar(config.webhook.key, "a file")},
+                          {"clientAuthority", Scalar(config.webhook.client_authority, "a file")},
+                          {"clientNames", Scalar(config.webhook.client_names, "a list of names")},
+                          {"drainTime", Duration(config.webhook.drain_time)}};
+  const Fields tls = {{"enrollListen", Scalar(config.tls.enroll_listen, "host:port")},
+                      {"secret", Scalar(config.tls.secret, "a name")},
+                      {"secretNamespace", Scalar(config.tls.ns, "a name")},
+                      {"service", Scalar(config.tls.service, "a name")},
+                      {"extraNames", Scalar(config.tls.extra_names, "a list of names")},
+                      {"authorityLifetime", Duration(config.tls.authority_lifetime)},
+                      {"settle", Duration(config.tls.settle)},
+                      {"certificateLifetime", Duration(config.tls.certificate_lifetime)}};
   AlertReceiverConfig& receiver = config.alert_receiver;
-  const Fields alerts = {{"listen", yaml::Scalar(receiver.listen, "host:port")},
-                         {"tokenFiles", yaml::Scalar(receiver.token_files, "a list of files")},
-                         {"certificate", yaml::Scalar(receiver.certificate, "a file")},
-                         {"key", yaml::Scalar(receiver.key, "a file")},
-                         {"clientAuthority", yaml::Scalar(receiver.client_authority, "a file")},
-                         {"clientNames", yaml::Scalar(receiver.client_names, "a list of names")}};
+  const Fields alerts = {{"listen", Scalar(receiver.listen, "host:port")},
+                         {"tokenFiles", Scalar(receiver.token_files, "a list of files")},
+                         {"certificate", Scalar(receiver.certificate, "a file")},
+                         {"key", Scalar(receiver.key, "a file")},
+                         {"clientAuthority", Scalar(receiver.client_authority, "a file")},
+                         {"clientNames", Scalar(receiver.client_names, "a list of names")}};
   RETURN_IF_ERROR(parser.Read(
       text,
-      {{"http", map("http", {{"listen", yaml::Scalar(config.http_listen, "host:port")}})},
-       {"watch", map("watch", {{"namespace", yaml::Scalar(config.watch_namespace, "a text")},
-                               {"timeout", yaml::Duration(config.watch_timeout)}})},
-       {"maxConcurrentReconciles",
-        yaml::Scalar(config.max_concurrent_reconciles, "a whole number")},
-       {"insecurePlaintext", yaml::Scalar(config.insecure_plaintext, "true or false")},
+      {{"http", map("http", {{"listen", Scalar(config.http_listen, "host:port")}})},
+       {"watch", map("watch", {{"namespace", Scalar(config.watch_namespace, "a text")},
+                               {"timeout", Duration(config.watch_timeout)}})},
+       {"maxConcurrentReconciles", Scalar(config.max_concurrent_reconciles, "a whole number")},
+       {"insecurePlaintext", Scalar(config.insecure_plaintext, "true or false")},
        {"lease", map("lease", lease)},
        {"webhook", map("webhook", webhook)},
        {"tls", map("tls", tls)},
        {"injection", map("injection", InjectionFields(parser, config.injection))},
-       {"state", map("state", {{"configMap", yaml::Scalar(config.state_config_map, "a name")}})},
-       {"allowWithoutPolicy", yaml::Scalar(config.allow_without_policy, "true or false")},
+       {"state", map("state", {{"configMap", Scalar(config.state_config_map, "a name")}})},
+       {"allowWithoutPolicy", Scalar(config.allow_without_policy, "true or false")},
        {"notify",
-        map("notify", {{"url", yaml::Scalar(config.notify.url, "a URL")},
-                       {"format", yaml::Choice(config.notify.format, {"CloudEvents", "Grafana"})},
-                       {"source", yaml::Scalar(config.notify.source, "a name")},
-                       {"directory", yaml::Scalar(config.notify.directory, "a directory")}})},
+        map("notify", {{"url", Scalar(config.notify.url, "a URL")},
+                       {"format", Choice(config.notify.format, {"CloudEvents", "Grafana"})},
+                       {"source", Scalar(config.notify.source, "a name")},
+                       {"directory", Scalar(config.notify.directory, "a directory")}})},
        {"alertReceiver", map("alertReceiver", alerts)},
-       {"viewer", map("viewer", {{"url", yaml::Scalar(config.viewer_url, "a URL")}})},
-       {"log", map("log", {{"level",
-                            yaml::Choice(config.log_level, {"debug", "info", "warning", "error"})},
-                           {"format", yaml::Choice(config.log_format, {"text", "json"})}})}}));
+       {"viewer", map("viewer", {{"url", Scalar(config.viewer_url, "a URL")}})},
+       {"log",
+        map("log", {{"level", Choice(config.log_level, {"debug", "info", "warning", "error"})},
+                    {"format", Choice(config.log_format, {"text", "json"})}})}}));
   if (config.max_concurrent_reconciles < 1 || config.max_concurrent_reconciles > 64)
     return absl::InvalidArgumentError("maxConcurrentReconciles must be from 1 to 64");
   if (config.webhook.certificate.empty() != config.webhook.key.empty())

@@ -63,7 +63,7 @@ std::vector<float> LookAtRow(const Worker& worker, const index::Row& row, const 
   for (std::uint32_t i = 0; i < row.tracks; ++i) {
     const index::Track& track = worker.index().tracks()[row.first_track + i];
     if (track.depth > 0) continue;
-    for (const index::Item& item : index::Look(worker.index(), track, window))
+    for (const index::Item& item : Look(worker.index(), track, window))
       AddItem(item, begin_ps, level, filled);
   }
   for (float& share : filled) share = std::min(share, 1.0f);

@@ -97,7 +97,7 @@ class ArrowEnds {
   // Times are the trace's; an event that the index does not have is at 0.
   Entry At(std::uint32_t worker, std::uint32_t track_number, std::uint32_t ordinal) {
     Decoded& decoded = blocks_[worker][track_number];
-    const std::uint64_t block = ordinal / index::kBlockEvents + 1;
+    const std::uint64_t block = ordinal / kBlockEvents + 1;
     if (decoded.block != block) {
       const Index& index = run_.workers[worker].index();
       decoded.block = block;
@@ -107,7 +107,7 @@ class ArrowEnds {
         index.ForEachEntry(all[block - 1],
                            [&](const Entry& entry) { decoded.entries.push_back(entry); });
     }
-    const std::size_t number = ordinal % index::kBlockEvents;
+    const std::size_t number = ordinal % kBlockEvents;
     return number < decoded.entries.size() ? decoded.entries[number] : Entry{};
   }
 

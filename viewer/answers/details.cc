@@ -184,7 +184,7 @@ absl::StatusOr<std::string> EventDetails(const LoadedRun& run, std::uint32_t num
   const auto add = [&](const xplane::Stat& stat) {
     args.push_back({{"name", plane.NameOf(stat)}, {"value", ToJson(stat)}});
   };
-  RETURN_IF_ERROR(xplane::ForEachStat(plane, event, add));
+  RETURN_IF_ERROR(ForEachStat(plane, event, add));
   // Arguments may also be stored once for all events of a name, as may a longer name.
   if (const auto kind = plane.event_names.find(event.name_id); kind != plane.event_names.end()) {
     if (kind->second.shown() != kind->second.name) json["longName"] = kind->second.name;

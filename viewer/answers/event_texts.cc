@@ -136,7 +136,7 @@ absl::StatusOr<Reason> EventTexts::Explain(std::string_view bytes) const {
     RETURN_IF_ERROR(MatchesKind(plane_->event_names.at(event.name_id), &reason).status());
     return reason;
   }
-  RETURN_IF_ERROR(xplane::ForEachStat(*plane_, event, [&](const xplane::Stat& stat) {
+  RETURN_IF_ERROR(ForEachStat(*plane_, event, [&](const xplane::Stat& stat) {
     if (!reason.name.empty() || !Matches(stat)) return;
     reason = {CutUtf8(plane_->NameOf(stat), kMaxValue), CutUtf8(ToText(stat), kMaxValue)};
   }));

@@ -44,7 +44,7 @@ absl::StatusOr<std::optional<HloOp>> HloOpOf(const LoadedRun& run, std::uint32_t
   };
   const auto kind = plane.event_names.find(event.name_id);
   if (kind != plane.event_names.end()) RETURN_IF_ERROR(plane.ForEachKindStat(kind->second, read));
-  RETURN_IF_ERROR(xplane::ForEachStat(plane, event, read));
+  RETURN_IF_ERROR(ForEachStat(plane, event, read));
   const std::string_view line = TensorCoreLine(run.LineOf(row));
   const bool op_line = line == "XLA Ops" || line == "Async XLA Ops";
   // The event's full name begins with the instruction's name. The name that is shown may be

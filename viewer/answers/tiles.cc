@@ -66,9 +66,9 @@ void LookAt(std::span<TrackItems> tracks) {
   ParallelFor(tracks.size(), 2, [&](std::size_t i) {
     TrackItems& track = tracks[i];
     if (track.counter)
-      track.samples = index::LookAtValues(*track.index, *track.source, track.window);
+      track.samples = LookAtValues(*track.index, *track.source, track.window);
     else
-      track.items = index::Look(*track.index, *track.source, track.window);
+      track.items = Look(*track.index, *track.source, track.window);
   });
 }
 
@@ -82,19 +82,19 @@ absl::StatusOr<std::string> EncodeTiles(const LoadedRun& run, const TileRequest&
   std::unordered_map<std::string_view, std::uint32_t> text_ids;
   std::vector<std::string_view> texts;
   std::string head;
-  wire::AppendVarint(1, head);
-  wire::AppendVarint(all.size(), head);
+  AppendVarint(1, head);
+  AppendVarint(all.size(), head);
   for (std::size_t i = 0; i < all.size(); ++i) {
     if (i % kTracksAtOnce == 0) {
       if (is_gone && is_gone()) return absl::CancelledError("nobody waits for the tiles any more");
       LookAt(std::span(all).subspan(i, std::min(kTracksAtOnce, all.size() - i)));
     }
     TrackItems& track = all[i];
-    wire::AppendVarint(track.row, head);
-    wire::AppendVarint(track.track, head);
-    wire::AppendVarint(track.counter ? 1 : 0, head);
-    wire::AppendVarint(track.counter ? track.samples.size() : track.items.size(), head);
-    wire::AppendVarint(wire::ZigZag(track.phase), head);
+    AppendVarint(track.row, head);
+    AppendVarint(track.track, head);
+    AppendVarint(track.counter ? 1 : 0, head);
+    AppendVarint(track.counter ? track.samples.size() : track.items.size(), head);
+    AppendVarint(ZigZag(track.phase), head);
     const auto at = [&](std::int64_t ps) {
       return (std::clamp(ps, track.window.begin_ps, track.window.end_ps) - track.window.begin_ps) >>
              unit;
@@ -104,24 +104,24 @@ absl::StatusOr<std::string> EncodeTiles(const LoadedRun& run, const TileRequest&
       const std::int64_t begin = at(item.begin_ps), end = at(item.end_ps);
       const bool from_before = item.begin_ps < track.window.begin_ps;
       const bool goes_on = item.end_ps > track.window.end_ps;
-      wire::AppendVarint(wire::ZigZag(begin - before), begins);
+      AppendVarint(ZigZag(begin - before), begins);
       before = begin;
-      wire::AppendVarint(
+      AppendVarint(
           static_cast<std::uint64_t>(end - begin) * 4 + (from_before ? 1 : 0) + (goes_on ? 2 : 0),
           lengths);
       const std::string_view name = track.index->Text(item.name);
       const auto [text, added] =
           text_ids.try_emplace(name, static_cast<std::uint32_t>(texts.size()));
       if (added) texts.push_back(name);
-      wire::AppendVarint(text->second, names);
-      wire::AppendVarint(item.count, counts);
+      AppendVarint(text->second, names);
+      AppendVarint(item.count, counts);
       // The page draws few heights, and sixteen values compress better than 256.
       busy.push_back(static_cast<char>(std::lround(item.busy * 15) * 17));
     }
     before = 0;
     for (const index::Sample& sample : track.samples) {
       const std::int64_t when = at(sample.at_ps);
-      wire::AppendVarint(wire::ZigZag(when - before), times);
+      AppendVarint(ZigZag(when - before), times);
       before = when;
       for (const double value : {sample.least, sample.most, sample.last}) {
         char bytes[sizeof value];
@@ -137,9 +137,9 @@ absl::StatusOr<std::string> EncodeTiles(const LoadedRun& run, const TileRequest&
       return absl::InvalidArgumentError(
           "the window has too many items; ask for fewer rows or slots");
   }
-  wire::AppendVarint(texts.size(), head);
+  AppendVarint(texts.size(), head);
   for (const std::string_view text : texts) {
-    wire::AppendVarint(text.size(), head);
+    AppendVarint(text.size(), head);
     head += text;
   }
   // Exactly, because a string that grows by and by would take twice as much.

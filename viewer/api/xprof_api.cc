@@ -152,7 +152,7 @@ class Writer {
     out_ += StrCat("{\"ph\":\"X\",\"pid\":", Pid(number), ",\"tid\":", Tid(number, track.lane),
                    ",\"ts\":", Micros(entry.begin_ps + worker.shift_ps),
                    ",\"dur\":", Micros(std::max<std::int64_t>(entry.duration_ps, 1)), ",\"name\":");
-    convert::AppendJsonText(worker.index().Text(entry.name), out_);
+    AppendJsonText(worker.index().Text(entry.name), out_);
     out_ += StrCat(",\"z\":", ordinal, ",\"args\":");
     out_ +=
         args.empty() ? StrCat("{\"uid\":\"", number, ".", track_number, ".", ordinal, "\"}") : args;
@@ -164,7 +164,7 @@ class Writer {
     const Worker& worker = run_.WorkerOf(ref);
     Begin();
     out_ += StrCat("{\"ph\":\"C\",\"pid\":", Pid(number), ",\"name\":");
-    convert::AppendJsonText(worker.index().Text(run_.RowOf(ref).name), out_);
+    AppendJsonText(worker.index().Text(run_.RowOf(ref).name), out_);
     out_ += ",\"event_stats\":\"value\",\"entries\":[";
     bool first = true;
     for (const index::Sample& sample : samples) {
@@ -209,7 +209,7 @@ class Writer {
     Begin();
     out_ += StrCat("{\"ph\":\"M\",\"pid\":", pid, ",\"tid\":", tid, ",\"name\":\"", what,
                    "\",\"args\":{\"name\":");
-    convert::AppendJsonText(name, out_);
+    AppendJsonText(name, out_);
     out_ += "}}";
   }
   void Number(std::string_view what, std::uint32_t pid, std::uint32_t tid, std::uint32_t index) {
@@ -238,7 +238,7 @@ void ForEachVisible(const Worker& worker, const Track& track, const XprofRequest
   if (!asked.all) {
     const index::Window window{Floor(begin, asked.level), Ceiling(end, asked.level), asked.level};
     std::optional<std::uint32_t> last;
-    for (const index::Item& item : index::Look(index, track, window)) {
+    for (const index::Item& item : Look(index, track, window)) {
       // The others of a bin with a long event are named like it.
       if (std::exchange(last, item.ordinal) == item.ordinal) continue;
       if (const auto entry = index.EntryAt(track, item.ordinal)) visit(item.ordinal, *entry);
@@ -309,7 +309,7 @@ absl::Status WriteXprofData(const LoadedRun& run, const http::Query& query,
       if (row.kind == index::RowKind::kCounter) {
         const index::Window window{asked.begin_ps - worker.shift_ps, asked.end_ps - worker.shift_ps,
                                    asked.level};
-        body.Counter(number, index::LookAtValues(worker.index(), track, window));
+        body.Counter(number, LookAtValues(worker.index(), track, window));
         continue;
       }
       ForEachVisible(worker, track, asked, [&](std::uint64_t ordinal, const Entry& entry) {

@@ -31,7 +31,7 @@ constexpr std::array<std::string_view, 9> kDerivedLines = {
     "Framework Ops", "Framework Name Scope", "Source code", "Launch Stats"};
 
 int PlaneRank(std::string_view name) {
-  if (name.starts_with(xplane::kDevicePrefix)) return 0;
+  if (name.starts_with(kDevicePrefix)) return 0;
   return name.starts_with(xplane::kHostPlane) ? 1 : 2;
 }
 

@@ -120,39 +120,36 @@ absl::StatusOr<ServeConfig> ParseServeConfig(std::string_view text, std::string_
   const Setter logdirs = [&](const YAML::Node& node) {
     return parser.List(node, "logdirs", [&]() -> Fields {
       ServedLogdir& made = config.logdirs.emplace_back();
-      return {{"url", yaml::Scalar(made.url, "a URL")},
-              {"namespace", yaml::Scalar(made.ns, "a namespace")},
-              {"name", yaml::Scalar(made.name, "a name")}};
+      return {{"url", Scalar(made.url, "a URL")},
+              {"namespace", Scalar(made.ns, "a namespace")},
+              {"name", Scalar(made.name, "a name")}};
     });
   };
   IdentityHeaders& identity = config.identity;
-  const Fields identity_fields = {
-      {"userHeader", yaml::Scalar(identity.user, "a header's name")},
-      {"groupsHeader", yaml::Scalar(identity.groups, "a header's name")},
-      {"userPrefix", yaml::Scalar(identity.user_prefix, "a text")},
-      {"groupsPrefix", yaml::Scalar(identity.groups_prefix, "a text")}};
-  const Fields tls = {{"certificate", yaml::Scalar(config.tls.certificate, "a file")},
-                      {"key", yaml::Scalar(config.tls.key, "a file")},
-                      {"clientAuthority", yaml::Scalar(config.tls.client_authority, "a file")},
-                      {"clientNames", yaml::Scalar(config.tls.client_names, "a list of names")}};
-  const Fields cache = {{"directory", yaml::Scalar(config.cache_directory, "a folder")},
+  const Fields identity_fields = {{"userHeader", Scalar(identity.user, "a header's name")},
+                                  {"groupsHeader", Scalar(identity.groups, "a header's name")},
+                                  {"userPrefix", Scalar(identity.user_prefix, "a text")},
+                                  {"groupsPrefix", Scalar(identity.groups_prefix, "a text")}};
+  const Fields tls = {{"certificate", Scalar(config.tls.certificate, "a file")},
+                      {"key", Scalar(config.tls.key, "a file")},
+                      {"clientAuthority", Scalar(config.tls.client_authority, "a file")},
+                      {"clientNames", Scalar(config.tls.client_names, "a list of names")}};
+  const Fields cache = {{"directory", Scalar(config.cache_directory, "a folder")},
                         {"maxBytes", Bytes(config.cache_bytes)}};
-  const Fields log = {
-      {"level", yaml::Choice(config.log_level, {"debug", "info", "warning", "error"})},
-      {"format", yaml::Choice(config.log_format, {"text", "json"})}};
+  const Fields log = {{"level", Choice(config.log_level, {"debug", "info", "warning", "error"})},
+                      {"format", Choice(config.log_format, {"text", "json"})}};
   RETURN_IF_ERROR(parser.Read(
       text,
       {{"logdirs", logdirs},
-       {"listen", yaml::Scalar(config.listen, "host:port")},
-       {"health",
-        parser.Nested("health", {{"listen", yaml::Scalar(config.health_listen, "host:port")}})},
+       {"listen", Scalar(config.listen, "host:port")},
+       {"health", parser.Nested("health", {{"listen", Scalar(config.health_listen, "host:port")}})},
        {"identity", parser.Nested("identity", identity_fields)},
        {"tls", parser.Nested("tls", tls)},
-       {"hosts", yaml::Scalar(config.hosts, "a list of names")},
+       {"hosts", Scalar(config.hosts, "a list of names")},
        {"cache", parser.Nested("cache", cache)},
-       {"accessCache", yaml::Duration(config.access_cache)},
-       {"storageConfig", yaml::Scalar(config.storage_config, "a file")},
-       {"openRuns", yaml::Scalar(config.open_runs, "a whole number")},
+       {"accessCache", Duration(config.access_cache)},
+       {"storageConfig", Scalar(config.storage_config, "a file")},
+       {"openRuns", Scalar(config.open_runs, "a whole number")},
        {"log", parser.Nested("log", log)}}));
   RETURN_IF_ERROR(Check(config));
   return config;

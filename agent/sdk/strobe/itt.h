@@ -91,11 +91,11 @@ struct Counter {
   Counter(const std::string&, const std::string&) {}
   void Set(double) const {}
 };
-inline void BeginTask(const profiler::itt::Domain&, const profiler::itt::Name&) {}
-inline void EndTask(const profiler::itt::Domain&) {}
-inline void BeginFrame(const profiler::itt::Domain&) {}
-inline void EndFrame(const profiler::itt::Domain&) {}
-inline void Mark(const profiler::itt::Domain&, const profiler::itt::Name&, MarkerScope) {}
+inline void BeginTask(const Domain&, const Name&) {}
+inline void EndTask(const Domain&) {}
+inline void BeginFrame(const Domain&) {}
+inline void EndFrame(const Domain&) {}
+inline void Mark(const Domain&, const Name&, MarkerScope) {}
 inline void Pause() {}
 inline void Resume() {}
 

@@ -49,8 +49,8 @@ namespace profile_internal {
 class Child {
  public:
   Child() = default;
-  Child(const profile_internal::Child&) = delete;
-  profile_internal::Child& operator=(const profile_internal::Child&) = delete;
+  Child(const Child&) = delete;
+  Child& operator=(const Child&) = delete;
   ~Child() {
     if (output_ >= 0) close(output_);
   }

@@ -67,8 +67,7 @@ namespace internal {
 using Clock = std::chrono::steady_clock;
 
 inline std::int64_t NowNs() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(
-             profiler::internal::Clock::now().time_since_epoch())
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now().time_since_epoch())
       .count();
 }
 
@@ -117,10 +116,9 @@ class State {
   // Events beyond this number are counted, but left out of the file.
   static constexpr std::size_t kMaxEvents = 1'000'000;
 
-  static profiler::internal::State& The() {
-    static profiler::internal::State& state = *[] {
-      auto* made = new profiler::internal::State;  // Never destroyed: objects may measure until the
-                                                   // process ends.
+  static State& The() {
+    static State& state = *[] {
+      auto* made = new State;  // Never destroyed: objects may measure until the process ends.
       pthread_atfork(nullptr, nullptr, [] { The().StopAtOnce(); });
       return made;
     }();
@@ -173,10 +171,10 @@ class State {
     recording_ = running_ && !paused;
   }
 
-  void Add(profiler::internal::Measured measured) {
+  void Add(Measured measured) {
     std::lock_guard<std::mutex> lock(mutex_);
     if (measured.kind == 'X' && config_.aggregate_stats) {
-      profiler::internal::Total& total = totals_[measured.name];
+      Total& total = totals_[measured.name];
       const std::int64_t length = measured.length_ns;
       total.min_ns = total.count == 0 ? length : std::min(total.min_ns, length);
       total.max_ns = std::max(total.max_ns, length);
@@ -192,7 +190,7 @@ class State {
   // Writes a temporary file and renames it, so that readers never see a partial file.
   Status Write() {
     std::lock_guard<std::mutex> one(writing_);
-    std::vector<profiler::internal::Measured> events;
+    std::vector<Measured> events;
     std::string filename;
     std::uint64_t dropped = 0;
     {
@@ -206,11 +204,10 @@ class State {
     file << "{\"traceEvents\":[";
     const char* separator = "\n";
     const auto pid = static_cast<long>(getpid());
-    for (const profiler::internal::Measured& event : events) {
+    for (const Measured& event : events) {
       char numbers[160];
-      file << separator << "{\"ph\":\"" << event.kind
-           << "\",\"name\":" << profiler::internal::JsonText(event.name)
-           << ",\"cat\":" << profiler::internal::JsonText(event.category);
+      file << separator << "{\"ph\":\"" << event.kind << "\",\"name\":" << JsonText(event.name)
+           << ",\"cat\":" << JsonText(event.category);
       std::snprintf(numbers, sizeof numbers, ",\"pid\":%ld,\"tid\":%d,\"ts\":%.3f", pid,
                     event.thread, static_cast<double>(event.begin_ns) / 1e3);
       file << numbers;
@@ -221,7 +218,7 @@ class State {
       } else if (event.kind == 'C') {
         std::snprintf(numbers, sizeof numbers, "%.17g", event.value);
         // JSON knows neither NaN nor infinity: readers would refuse the whole file.
-        file << ",\"args\":{" << profiler::internal::JsonText(event.name) << ':'
+        file << ",\"args\":{" << JsonText(event.name) << ':'
              << (std::isfinite(event.value) ? numbers : "null") << '}';
       } else {
         constexpr char kScopes[] = {'p', 't', 'g', 't', 't'};
@@ -238,11 +235,9 @@ class State {
     return {};
   }
 
-  std::vector<std::pair<std::string, profiler::internal::Total>> Totals(bool reset,
-                                                                        std::uint64_t& dropped) {
+  std::vector<std::pair<std::string, Total>> Totals(bool reset, std::uint64_t& dropped) {
     std::lock_guard<std::mutex> lock(mutex_);
-    std::vector<std::pair<std::string, profiler::internal::Total>> rows(totals_.begin(),
-                                                                        totals_.end());
+    std::vector<std::pair<std::string, Total>> rows(totals_.begin(), totals_.end());
     dropped = dropped_;
     if (reset) totals_.clear();
     return rows;
@@ -255,7 +250,7 @@ class State {
   // not in it. The members are not destroyed, because they may be incomplete.
   void StopAtOnce() {
     Config config = config_;
-    new (this) profiler::internal::State;
+    new (this) State;
     config_ = std::move(config);
   }
 
@@ -278,8 +273,8 @@ class State {
   bool running_ = false;
   std::atomic<bool> recording_{false};
   std::thread dumper_;
-  std::vector<profiler::internal::Measured> events_;
-  std::map<std::string, profiler::internal::Total> totals_;
+  std::vector<Measured> events_;
+  std::map<std::string, Total> totals_;
   std::uint64_t dropped_ = 0;
 };
 
@@ -287,23 +282,21 @@ class State {
 
 // Sets the configuration. Fails while the profiler runs.
 inline Status set_config(Config config) {
-  return profiler::internal::State::The().Configure(std::move(config));
+  return internal::State::The().Configure(std::move(config));
 }
 
 // Starts ("run") or stops ("stop") measuring. Starting forgets what was measured before; stopping
 // writes the file when continuous_dump is on. In a forked child it is stopped.
-inline Status set_state(std::string_view state) {
-  return profiler::internal::State::The().SetState(state);
-}
+inline Status set_state(std::string_view state) { return internal::State::The().SetState(state); }
 
 // Stops measuring until resume().
 inline void pause() {
-  profiler::itt::Pause();
-  profiler::internal::State::The().SetPaused(true);
+  itt::Pause();
+  internal::State::The().SetPaused(true);
 }
 inline void resume() {
-  profiler::itt::Resume();
-  profiler::internal::State::The().SetPaused(false);
+  itt::Resume();
+  internal::State::The().SetPaused(false);
 }
 
 // Writes the measurements to the file, for chrome://tracing and Perfetto. If `finished` is true,
@@ -312,7 +305,7 @@ inline Status dump(bool finished = true) {
   if (finished) {
     if (Status status = set_state("stop"); !status) return status;
   }
-  return profiler::internal::State::The().Write();
+  return internal::State::The().Write();
 }
 
 enum class SortBy { kTotal, kAverage, kMin, kMax, kCount };
@@ -323,8 +316,8 @@ enum class Format { kTable, kJson };
 inline std::string dumps(bool reset = false, Format format = Format::kTable,
                          SortBy sort_by = SortBy::kTotal, bool ascending = false) {
   std::uint64_t dropped = 0;
-  auto rows = profiler::internal::State::The().Totals(reset, dropped);
-  const auto key = [&](const profiler::internal::Total& total) -> double {
+  auto rows = internal::State::The().Totals(reset, dropped);
+  const auto key = [&](const internal::Total& total) -> double {
     switch (sort_by) {
       case SortBy::kAverage:
         return static_cast<double>(total.sum_ns) / static_cast<double>(total.count);
@@ -343,7 +336,7 @@ inline std::string dumps(bool reset = false, Format format = Format::kTable,
     return ascending ? key(a.second) < key(b.second) : key(a.second) > key(b.second);
   });
   const auto ms = [](std::int64_t ns) { return static_cast<double>(ns) / 1e6; };
-  const auto average = [&](const profiler::internal::Total& total) {
+  const auto average = [&](const internal::Total& total) {
     return ms(total.sum_ns) / static_cast<double>(total.count);
   };
   char numbers[200];
@@ -357,7 +350,7 @@ inline std::string dumps(bool reset = false, Format format = Format::kTable,
           ": {\"count\": %llu, \"total\": %.6f, \"min\": %.6f, \"max\": %.6f, \"avg\": %.6f}",
           static_cast<unsigned long long>(total.count), ms(total.sum_ns), ms(total.min_ns),
           ms(total.max_ns), average(total));
-      out += separator + profiler::internal::JsonText(name) + numbers;
+      out += separator + internal::JsonText(name) + numbers;
       separator = ", ";
     }
     return out + "}}";
@@ -388,11 +381,11 @@ class Domain {
  public:
   explicit Domain(std::string name) : name_(std::move(name)), itt_(name_) {}
   const std::string& name() const { return name_; }
-  const profiler::itt::Domain& itt() const { return itt_; }
+  const itt::Domain& itt() const { return itt_; }
 
  private:
   const std::string name_;
-  const profiler::itt::Domain itt_;
+  const itt::Domain itt_;
 };
 
 // Measures from start() to stop() on one thread. Reusable.
@@ -400,16 +393,16 @@ class Duration {
  public:
   void start() {
     traced_ = TraceMe::ActivityStart();
-    begin_ns_ = profiler::internal::State::The().recording() ? profiler::internal::NowNs() : 0;
+    begin_ns_ = internal::State::The().recording() ? internal::NowNs() : 0;
     Begin();
   }
   void stop() {
     End();
     TraceMe::ActivityEnd(traced_, name_);
-    profiler::internal::State& state = profiler::internal::State::The();
+    internal::State& state = internal::State::The();
     if (begin_ns_ != 0 && state.recording()) {
-      state.Add({'X', MarkerScope::kProcess, profiler::internal::ThreadNumber(), category_, name_,
-                 begin_ns_, profiler::internal::NowNs() - begin_ns_, 0});
+      state.Add({'X', MarkerScope::kProcess, internal::ThreadNumber(), category_, name_, begin_ns_,
+                 internal::NowNs() - begin_ns_, 0});
     }
     traced_ = 0;
     begin_ns_ = 0;
@@ -450,10 +443,10 @@ class Task final : public Duration {
       : Duration(domain.name(), name), domain_(domain), itt_(name) {}
 
  private:
-  void Begin() override { profiler::itt::BeginTask(domain_.itt(), itt_); }
-  void End() override { profiler::itt::EndTask(domain_.itt()); }
+  void Begin() override { itt::BeginTask(domain_.itt(), itt_); }
+  void End() override { itt::EndTask(domain_.itt()); }
   const Domain& domain_;
-  const profiler::itt::Name itt_;
+  const itt::Name itt_;
 };
 
 // One round of repeated work, such as an iteration.
@@ -463,8 +456,8 @@ class Frame final : public Duration {
       : Duration(domain.name(), name), domain_(domain) {}
 
  private:
-  void Begin() override { profiler::itt::BeginFrame(domain_.itt()); }
-  void End() override { profiler::itt::EndFrame(domain_.itt()); }
+  void Begin() override { itt::BeginFrame(domain_.itt()); }
+  void End() override { itt::EndFrame(domain_.itt()); }
   const Domain& domain_;
 };
 
@@ -476,7 +469,7 @@ class Event final : public Duration {
  private:
   void Begin() override { itt_.Begin(); }
   void End() override { itt_.End(); }
-  const profiler::itt::Event itt_;
+  const itt::Event itt_;
 };
 
 // A value over time. Safe for concurrent use. The file has null for NaN and infinity.
@@ -509,19 +502,19 @@ class Counter {
   }
 
  private:
-  std::mutex& Lock() const { return profiler::internal::State::The().LockOf(this); }
+  std::mutex& Lock() const { return internal::State::The().LockOf(this); }
   void Set(double value) {
     value_ = value;
     itt_.Set(value);
-    profiler::internal::State& state = profiler::internal::State::The();
+    internal::State& state = internal::State::The();
     if (!state.recording()) return;
-    state.Add({'C', MarkerScope::kProcess, profiler::internal::ThreadNumber(), domain_.name(),
-               name_, profiler::internal::NowNs(), 0, value});
+    state.Add({'C', MarkerScope::kProcess, internal::ThreadNumber(), domain_.name(), name_,
+               internal::NowNs(), 0, value});
   }
 
   const Domain& domain_;
   const std::string name_;
-  const profiler::itt::Counter itt_;
+  const itt::Counter itt_;
   double value_ = 0;
 };
 
@@ -533,17 +526,17 @@ class Marker {
   // `scope` is the extent of the marker in the viewer.
   void mark(MarkerScope scope = MarkerScope::kProcess) const {
     TraceMe::InstantActivity(name_);
-    profiler::itt::Mark(domain_.itt(), itt_, scope);
-    profiler::internal::State& state = profiler::internal::State::The();
+    itt::Mark(domain_.itt(), itt_, scope);
+    internal::State& state = internal::State::The();
     if (!state.recording()) return;
-    state.Add({'i', scope, profiler::internal::ThreadNumber(), domain_.name(), name_,
-               profiler::internal::NowNs(), 0, 0});
+    state.Add(
+        {'i', scope, internal::ThreadNumber(), domain_.name(), name_, internal::NowNs(), 0, 0});
   }
 
  private:
   const Domain& domain_;
   const std::string name_;
-  const profiler::itt::Name itt_;
+  const itt::Name itt_;
 };
 
 }  // namespace strobe::profiler

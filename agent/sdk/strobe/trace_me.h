@@ -34,10 +34,10 @@ inline const std::uint32_t kOff = 0;
 inline const strobe_agent_api kNoAgent = {
     1,
     sizeof(strobe_agent_api),
-    &trace_me_internal::kOff,
+    &kOff,
     []() -> std::uint64_t { return 0; },
     [](int, std::uint64_t, std::uint64_t, const char*, std::size_t) {},
-    &trace_me_internal::kOff,
+    &kOff,
     [](const char*, std::size_t) {},
     [](const char*, std::size_t, std::int64_t) -> std::uint64_t { return 0; },
     [](std::uint64_t) {}};
@@ -63,14 +63,14 @@ inline const strobe_agent_api* FindAgent() {
   const std::string dir = variable("STROBE_DIR");
   if (!dir.empty()) try_open(dir + "/lib" + name);
   try_open(variable("STROBE_AGENT"));
-  if (get == nullptr) return &trace_me_internal::kNoAgent;
+  if (get == nullptr) return &kNoAgent;
   const strobe_agent_api* found = get();
-  return found->version >= 1 ? found : &trace_me_internal::kNoAgent;
+  return found->version >= 1 ? found : &kNoAgent;
 }
 
 // Valid before and after static initialization. The agent is looked up when the program starts.
-inline const strobe_agent_api* agent = &trace_me_internal::kNoAgent;
-inline const bool looked = (trace_me_internal::agent = trace_me_internal::FindAgent(), true);
+inline const strobe_agent_api* agent = &kNoAgent;
+inline const bool looked = (agent = FindAgent(), true);
 
 }  // namespace trace_me_internal
 
@@ -227,16 +227,14 @@ namespace trace_me_internal {
 class ReportedStep {
  public:
   ReportedStep(std::string_view loop, std::int64_t number) {
-    constexpr std::size_t kSize =
-        offsetof(strobe_agent_api, end_step) + sizeof trace_me_internal::agent->end_step;
-    if (trace_me_internal::agent->size >= kSize)
-      reported_ = trace_me_internal::agent->begin_step(loop.data(), loop.size(), number);
+    constexpr std::size_t kSize = offsetof(strobe_agent_api, end_step) + sizeof agent->end_step;
+    if (agent->size >= kSize) reported_ = agent->begin_step(loop.data(), loop.size(), number);
   }
   ~ReportedStep() {
-    if (reported_ != 0) trace_me_internal::agent->end_step(reported_);
+    if (reported_ != 0) agent->end_step(reported_);
   }
-  ReportedStep(const trace_me_internal::ReportedStep&) = delete;
-  trace_me_internal::ReportedStep& operator=(const trace_me_internal::ReportedStep&) = delete;
+  ReportedStep(const ReportedStep&) = delete;
+  ReportedStep& operator=(const ReportedStep&) = delete;
 
  private:
   std::uint64_t reported_ = 0;
@@ -250,7 +248,7 @@ class ReportedStep {
 class StepTraceMe : private trace_me_internal::ReportedStep, public TraceMe {
  public:
   explicit StepTraceMe(std::string_view name, std::int64_t step)
-      : trace_me_internal::ReportedStep(name, step), TraceMe([&] {
+      : ReportedStep(name, step), TraceMe([&] {
           return TraceMeEncode(name, {{"_r", 1}, {"step_num", step}});
         }) {}
 };

@@ -78,12 +78,11 @@ absl::Status ReadLaunches(const xplane::Space& space, const std::vector<Step>& s
     for (const Line& line : plane.lines) {
       ASSIGN_OR_RETURN(const std::vector<xplane::Placed> events, xplane::PlaceEvents(line));
       for (const xplane::Placed& event : events) {
-        RETURN_IF_ERROR(
-            xplane::ForEachInteger(event.event, [&](std::int64_t name_id, std::int64_t value) {
-              if (name_id == correlation && value != 0)
-                launches.push_back({{process ^ static_cast<std::uint64_t>(value), event.begin_ps},
-                                    {StepAt(steps, event.begin_ps), event.begin_ps, event.end_ps}});
-            }));
+        RETURN_IF_ERROR(ForEachInteger(event.event, [&](std::int64_t name_id, std::int64_t value) {
+          if (name_id == correlation && value != 0)
+            launches.push_back({{process ^ static_cast<std::uint64_t>(value), event.begin_ps},
+                                {StepAt(steps, event.begin_ps), event.begin_ps, event.end_ps}});
+        }));
       }
     }
   }
@@ -148,7 +147,7 @@ absl::StatusOr<std::vector<Work>> ReadWork(const Plane& plane, const Launches& l
     for (const xplane::Placed& event : events) {
       Work work{event.begin_ps, event.end_ps};
       bool tells = false;
-      RETURN_IF_ERROR(xplane::ForEachStat(plane, event.event, [&](const Stat& stat) {
+      RETURN_IF_ERROR(ForEachStat(plane, event.event, [&](const Stat& stat) {
         if (stat.name_id == correlation) {
           const auto id = process ^ static_cast<std::uint64_t>(stat.Integer().value_or(0));
           const Launch* launch = FindLaunch(launches, id, event.begin_ps);

@@ -53,9 +53,9 @@ absl::StatusOr<std::vector<Step>> FindSteps(const xplane::Space& space, std::siz
     for (const xplane::Line& line : plane.lines) {
       // Read in place: a line may have many millions of events, of which few are steps.
       absl::Status read;
-      RETURN_IF_ERROR(xplane::ForEachEvent(line, [&](const xplane::Event& event) {
+      RETURN_IF_ERROR(ForEachEvent(line, [&](const xplane::Event& event) {
         if (event.occurrences != 0 || steps.size() >= max) return;
-        read.Update(xplane::ForEachInteger(event, [&](std::int64_t name_id, std::int64_t number) {
+        read.Update(ForEachInteger(event, [&](std::int64_t name_id, std::int64_t number) {
           if (name_id == number_id)
             steps.push_back(StepOf(plane.NameOf(event), number, line, event));
         }));

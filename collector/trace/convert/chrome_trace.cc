@@ -203,7 +203,7 @@ class ChromeWriter {
     char separator = '{';
     out_ += ",\"args\":"sv;
     own_.clear();
-    RETURN_IF_ERROR(xplane::ForEachStat(plane, event.event, [&](const Stat& stat) {
+    RETURN_IF_ERROR(ForEachStat(plane, event.event, [&](const Stat& stat) {
       out_.push_back(separator);
       separator = ',';
       AppendMember(stat, out_);
@@ -247,7 +247,7 @@ class ChromeWriter {
   // The value of a counter is its first number.
   absl::Status Counter(const Plane& plane, const Placed& event) {
     std::optional<Stat> value;
-    RETURN_IF_ERROR(xplane::ForEachStat(plane, event.event, [&](const Stat& stat) {
+    RETURN_IF_ERROR(ForEachStat(plane, event.event, [&](const Stat& stat) {
       if (!value && stat.Number()) value = stat;
     }));
     if (!value) return absl::OkStatus();

@@ -102,13 +102,13 @@ class PerfettoWriter {
         ++pid_;
         const std::uint64_t process = ++uuid_;
         std::string about;
-        wire::AppendVarintField(1, pid_, about);
-        wire::AppendBytesField(
+        AppendVarintField(1, pid_, about);
+        AppendBytesField(
             6, traces.size() == 1 ? std::string(plane.name) : StrCat(trace.worker, " ", plane.name),
             about);
         std::string track;
-        wire::AppendVarintField(descriptor::kUuid, process, track);
-        wire::AppendBytesField(descriptor::kProcess, about, track);
+        AppendVarintField(descriptor::kUuid, process, track);
+        AppendBytesField(descriptor::kProcess, about, track);
         Descriptor(track);
         kinds_.clear();
         texts_ = 0;
@@ -141,7 +141,7 @@ class PerfettoWriter {
     std::string_view text{};
   };
 
-  void Packet() { wire::AppendBytesField(1, packet_, out_), packet_.clear(); }
+  void Packet() { AppendBytesField(1, packet_, out_), packet_.clear(); }
 
   // Hands a full piece to the sink.
   absl::Status PassOn() {
@@ -152,8 +152,8 @@ class PerfettoWriter {
   }
 
   void Descriptor(std::string_view track) {
-    wire::AppendBytesField(packet::kDescriptor, track, packet_);
-    wire::AppendVarintField(packet::kSequence, 1, packet_);
+    AppendBytesField(packet::kDescriptor, track, packet_);
+    AppendVarintField(packet::kSequence, 1, packet_);
     Packet();
   }
 
@@ -162,16 +162,16 @@ class PerfettoWriter {
   Lane NewLane(const xplane::Line& line, std::uint64_t thread) {
     Lane lane{.track = ++uuid_, .sequence = ++sequence_};
     std::string track;
-    wire::AppendVarintField(descriptor::kUuid, lane.track, track);
+    AppendVarintField(descriptor::kUuid, lane.track, track);
     if (thread == 0) {
       std::string about;
-      wire::AppendVarintField(1, pid_, about);
-      wire::AppendVarintField(2, ++tid_, about);
-      wire::AppendBytesField(5, line.name, about);
-      wire::AppendBytesField(descriptor::kThread, about, track);
+      AppendVarintField(1, pid_, about);
+      AppendVarintField(2, ++tid_, about);
+      AppendBytesField(5, line.name, about);
+      AppendBytesField(descriptor::kThread, about, track);
     } else {
-      wire::AppendBytesField(descriptor::kName, line.name, track);
-      wire::AppendVarintField(descriptor::kParent, thread, track);
+      AppendBytesField(descriptor::kName, line.name, track);
+      AppendVarintField(descriptor::kParent, thread, track);
     }
     Descriptor(track);
     return lane;
@@ -180,10 +180,10 @@ class PerfettoWriter {
   Lane NewCounter(std::string_view name, std::uint64_t process) {
     Lane lane{.track = ++uuid_, .sequence = ++sequence_};
     std::string track;
-    wire::AppendVarintField(descriptor::kUuid, lane.track, track);
-    wire::AppendBytesField(descriptor::kName, name, track);
-    wire::AppendVarintField(descriptor::kParent, process, track);
-    wire::AppendBytesField(descriptor::kCounter, "", track);
+    AppendVarintField(descriptor::kUuid, lane.track, track);
+    AppendBytesField(descriptor::kName, name, track);
+    AppendVarintField(descriptor::kParent, process, track);
+    AppendBytesField(descriptor::kCounter, "", track);
     Descriptor(track);
     return lane;
   }
@@ -191,9 +191,9 @@ class PerfettoWriter {
   // Adds a text to the next packet, which is the first one to use it.
   void Intern(std::uint32_t field, std::uint64_t id, std::string_view text) {
     entry_.clear();
-    wire::AppendVarintField(1, id, entry_);
-    wire::AppendBytesField(2, text, entry_);
-    wire::AppendBytesField(field, entry_, interned_);
+    AppendVarintField(1, id, entry_);
+    AppendBytesField(2, text, entry_);
+    AppendBytesField(field, entry_, interned_);
   }
   void InternStatName(const Plane& plane, std::int64_t name_id, Lane& lane) {
     const std::uint64_t id = InternedId(name_id);
@@ -212,8 +212,8 @@ class PerfettoWriter {
       if (const auto* text = std::get_if<std::string_view>(&stat.value)) {
         made.text_id = ++texts_;
         made.text = *text;
-        wire::AppendVarintField(annotation::kNameIid, InternedId(stat.name_id), made.annotation);
-        wire::AppendVarintField(annotation::kStringIid, made.text_id, made.annotation);
+        AppendVarintField(annotation::kNameIid, InternedId(stat.name_id), made.annotation);
+        AppendVarintField(annotation::kStringIid, made.text_id, made.annotation);
       } else {
         AppendAnnotation(stat, made.annotation);
       }
@@ -231,46 +231,46 @@ class PerfettoWriter {
     lane.started = true;
     lane.last_ns = TimeOf(first_ps);
     std::string track, given, clocks;
-    wire::AppendVarintField(event::kTrack, lane.track, track);
-    wire::AppendBytesField(defaults::kEvent, track, given);
-    wire::AppendVarintField(clock::kField, clock::kOfSequence, given);
+    AppendVarintField(event::kTrack, lane.track, track);
+    AppendBytesField(defaults::kEvent, track, given);
+    AppendVarintField(clock::kField, clock::kOfSequence, given);
     for (const std::uint64_t id : {clock::kBootTime, clock::kOfSequence}) {
       entry_.clear();
-      wire::AppendVarintField(clock::kId, id, entry_);
-      wire::AppendVarintField(clock::kTime, static_cast<std::uint64_t>(lane.last_ns), entry_);
-      if (id == clock::kOfSequence) wire::AppendVarintField(clock::kIncremental, 1, entry_);
-      wire::AppendBytesField(1, entry_, clocks);
+      AppendVarintField(clock::kId, id, entry_);
+      AppendVarintField(clock::kTime, static_cast<std::uint64_t>(lane.last_ns), entry_);
+      if (id == clock::kOfSequence) AppendVarintField(clock::kIncremental, 1, entry_);
+      AppendBytesField(1, entry_, clocks);
     }
-    wire::AppendBytesField(packet::kClocks, clocks, packet_);
-    wire::AppendVarintField(packet::kSequence, lane.sequence, packet_);
-    wire::AppendVarintField(packet::kFlags, kStateCleared, packet_);
-    wire::AppendBytesField(packet::kDefaults, given, packet_);
+    AppendBytesField(packet::kClocks, clocks, packet_);
+    AppendVarintField(packet::kSequence, lane.sequence, packet_);
+    AppendVarintField(packet::kFlags, kStateCleared, packet_);
+    AppendBytesField(packet::kDefaults, given, packet_);
     Packet();
   }
 
   void Emit(Lane& lane, std::int64_t at_ps, std::string_view what) {
     const std::int64_t at_ns = TimeOf(at_ps);
     if (at_ns >= lane.last_ns) {
-      wire::AppendVarintField(packet::kTimestamp, static_cast<std::uint64_t>(at_ns - lane.last_ns),
-                              packet_);
+      AppendVarintField(packet::kTimestamp, static_cast<std::uint64_t>(at_ns - lane.last_ns),
+                        packet_);
       lane.last_ns = at_ns;
     } else {
       // Only where events share the last lane although they do not nest.
-      wire::AppendVarintField(packet::kTimestamp, static_cast<std::uint64_t>(at_ns), packet_);
-      wire::AppendVarintField(clock::kField, clock::kBootTime, packet_);
+      AppendVarintField(packet::kTimestamp, static_cast<std::uint64_t>(at_ns), packet_);
+      AppendVarintField(clock::kField, clock::kBootTime, packet_);
     }
-    wire::AppendVarintField(packet::kSequence, lane.sequence, packet_);
-    if (!interned_.empty()) wire::AppendBytesField(packet::kInterned, interned_, packet_);
+    AppendVarintField(packet::kSequence, lane.sequence, packet_);
+    if (!interned_.empty()) AppendBytesField(packet::kInterned, interned_, packet_);
     interned_.clear();
-    wire::AppendBytesField(packet::kTrackEvent, what, packet_);
-    wire::AppendVarintField(packet::kFlags, kStateNeeded, packet_);
+    AppendBytesField(packet::kTrackEvent, what, packet_);
+    AppendVarintField(packet::kFlags, kStateNeeded, packet_);
     Packet();
   }
 
   void CloseUntil(Lane& lane, std::size_t depth) {
     for (; lane.open.size() > depth; lane.open.pop_back()) {
       what_.clear();
-      wire::AppendVarintField(event::kType, event::kEnds, what_);
+      AppendVarintField(event::kType, event::kEnds, what_);
       Emit(lane, lane.open.back(), what_);
     }
   }
@@ -287,11 +287,11 @@ class PerfettoWriter {
       CloseUntil(lane, placed.depth);
       what_.clear();
       const bool instant = placed.begin_ps == placed.end_ps;
-      wire::AppendVarintField(event::kType, instant ? event::kInstant : event::kBegins, what_);
+      AppendVarintField(event::kType, instant ? event::kInstant : event::kBegins, what_);
       const std::uint64_t name = InternedId(placed.event.name_id);
       if (lane.event_names.Insert(name))
         Intern(interned::kEventNames, name, plane.NameOf(placed.event));
-      wire::AppendVarintField(event::kNameIid, name, what_);
+      AppendVarintField(event::kNameIid, name, what_);
       RETURN_IF_ERROR(AppendStats(plane, placed, lane));
       if (flows.any()) RETURN_IF_ERROR(AppendFlows(flows, placed));
       Emit(lane, placed.begin_ps, what_);
@@ -308,7 +308,7 @@ class PerfettoWriter {
     std::unordered_map<std::string_view, Lane> counters;
     for (const Placed& placed : events) {
       std::optional<double> value;
-      RETURN_IF_ERROR(xplane::ForEachStat(plane, placed.event, [&](const Stat& stat) {
+      RETURN_IF_ERROR(ForEachStat(plane, placed.event, [&](const Stat& stat) {
         if (!value) value = stat.Number();
       }));
       if (!value) continue;
@@ -319,8 +319,8 @@ class PerfettoWriter {
         StartSequence(counter->second, placed.begin_ps);
       }
       what_.clear();
-      wire::AppendVarintField(event::kType, event::kCounterValue, what_);
-      wire::AppendDoubleField(event::kDoubleCounter, *value, what_);
+      AppendVarintField(event::kType, event::kCounterValue, what_);
+      AppendDoubleField(event::kDoubleCounter, *value, what_);
       Emit(counter->second, placed.begin_ps, what_);
       RETURN_IF_ERROR(PassOn());
     }
@@ -330,11 +330,11 @@ class PerfettoWriter {
   absl::Status AppendStats(const Plane& plane, const Placed& placed, Lane& lane) {
     const std::vector<KindStat>& kind = KindOf(plane, placed.event);
     own_.clear();
-    RETURN_IF_ERROR(xplane::ForEachStat(plane, placed.event, [&](const Stat& stat) {
+    RETURN_IF_ERROR(ForEachStat(plane, placed.event, [&](const Stat& stat) {
       InternStatName(plane, stat.name_id, lane);
       annotation_.clear();
       AppendAnnotation(stat, annotation_);
-      wire::AppendBytesField(event::kAnnotations, annotation_, what_);
+      AppendBytesField(event::kAnnotations, annotation_, what_);
       if (!kind.empty()) own_.push_back(stat.name_id);
     }));
     for (const KindStat& stat : kind) {
@@ -342,21 +342,21 @@ class PerfettoWriter {
       InternStatName(plane, stat.name_id, lane);
       if (stat.text_id != 0 && lane.texts.Insert(stat.text_id))
         Intern(interned::kStrings, stat.text_id, stat.text);
-      wire::AppendBytesField(event::kAnnotations, stat.annotation, what_);
+      AppendBytesField(event::kAnnotations, stat.annotation, what_);
     }
     return absl::OkStatus();
   }
 
   static void AppendAnnotation(const Stat& stat, std::string& out) {
-    wire::AppendVarintField(annotation::kNameIid, InternedId(stat.name_id), out);
+    AppendVarintField(annotation::kNameIid, InternedId(stat.name_id), out);
     if (const auto* signed_value = std::get_if<std::int64_t>(&stat.value))
-      wire::AppendVarintField(annotation::kInt, static_cast<std::uint64_t>(*signed_value), out);
+      AppendVarintField(annotation::kInt, static_cast<std::uint64_t>(*signed_value), out);
     else if (const auto* natural = std::get_if<std::uint64_t>(&stat.value))
-      wire::AppendVarintField(annotation::kUint, *natural, out);
+      AppendVarintField(annotation::kUint, *natural, out);
     else if (const auto* number = std::get_if<double>(&stat.value))
-      wire::AppendDoubleField(annotation::kDouble, *number, out);
+      AppendDoubleField(annotation::kDouble, *number, out);
     else if (const auto* text = std::get_if<std::string_view>(&stat.value))
-      wire::AppendBytesField(annotation::kString, *text, out);
+      AppendBytesField(annotation::kString, *text, out);
   }
 
   absl::Status AppendFlows(const xplane::FlowReader& flows, const Placed& placed) {

@@ -149,7 +149,7 @@ WorkClass ClassifyByStats(const xplane::Plane& plane, const xplane::Line& line,
   WorkClass result;
   if (xplane::HoldsOnlyMemoryWork(line.name)) result.kind = WorkKind::kCopy;
   // A damaged event is reported when it is counted.
-  (void)xplane::ForEachStat(plane, event, [&](const xplane::Stat& stat) {
+  (void)ForEachStat(plane, event, [&](const xplane::Stat& stat) {
     const std::string_view name = plane.NameOf(stat);
     const auto* text = std::get_if<std::string_view>(&stat.value);
     if (text == nullptr) return;

@@ -335,7 +335,7 @@ absl::StatusOr<TimeSweep> DeviceReader::Run(const SweepPlan& plan) {
 absl::Status DeviceReader::ReadScopes(const Line& line) {
   const std::int64_t origin = OriginOf(line);
   Nesting nesting;
-  return xplane::ForEachEvent(line, [&](const xplane::Event& event) {
+  return ForEachEvent(line, [&](const xplane::Event& event) {
     if (event.occurrences != 0) return;
     const EventKind& kind = scopes_.Find(event.name_id, [&](const xplane::EventName* name) {
       const std::string_view text = name == nullptr ? std::string_view("?") : name->shown();
@@ -353,7 +353,7 @@ absl::Status DeviceReader::ReadScopes(const Line& line) {
 absl::Status DeviceReader::ReadCounters(const Line& line) {
   if (allocated_id_ == 0) return absl::OkStatus();
   absl::Status status;
-  RETURN_IF_ERROR(xplane::ForEachEvent(line, [&](const xplane::Event& event) {
+  RETURN_IF_ERROR(ForEachEvent(line, [&](const xplane::Event& event) {
     if (plane_.NameOf(event) != "Total Allocated") return;
     status.Update(xplane::ForEachInteger(event, [&](std::int64_t id, std::int64_t value) {
       if (id != allocated_id_ || value < 0) return;

@@ -69,7 +69,7 @@ class LineReader {
   absl::StatusOr<std::uint32_t> NameOf(const xplane::Event& event) const {
     std::uint32_t name = work_.names->Of(event.name_id);
     if (!work_.names->MayHaveOwn(event.name_id)) return name;
-    RETURN_IF_ERROR(xplane::ForEachStat(*work_.plane, event, [&](const xplane::Stat& stat) {
+    RETURN_IF_ERROR(ForEachStat(*work_.plane, event, [&](const xplane::Stat& stat) {
       name = work_.names->OwnOf(stat).value_or(name);
     }));
     return name;
@@ -83,7 +83,7 @@ class LineReader {
       const auto [found, added] = track_of.try_emplace(name, 0);
       if (added) found->second = AddTrack(0, 0);
       std::optional<double> value;
-      RETURN_IF_ERROR(xplane::ForEachStat(*work_.plane, event.event, [&](const xplane::Stat& stat) {
+      RETURN_IF_ERROR(ForEachStat(*work_.plane, event.event, [&](const xplane::Stat& stat) {
         if (!value) value = stat.Number();
       }));
       Count(name);

@@ -13,15 +13,15 @@ namespace strobe::index {
 namespace internal {
 
 constexpr unsigned kDigitBits = 8;
-constexpr std::size_t kDigits = std::size_t{1} << index::internal::kDigitBits;
+constexpr std::size_t kDigits = std::size_t{1} << kDigitBits;
 
 // Where the records of each digit begin; the last entry is the number of records.
 template <typename T, typename Key>
-std::array<std::size_t, index::internal::kDigits + 1> DigitBegins(std::span<const T> records,
-                                                                  unsigned shift, const Key& key) {
-  std::array<std::size_t, index::internal::kDigits + 1> begins{};
-  for (const T& record : records) ++begins[(key(record) >> shift) % index::internal::kDigits + 1];
-  for (std::size_t i = 0; i < index::internal::kDigits; ++i) begins[i + 1] += begins[i];
+std::array<std::size_t, kDigits + 1> DigitBegins(std::span<const T> records, unsigned shift,
+                                                 const Key& key) {
+  std::array<std::size_t, kDigits + 1> begins{};
+  for (const T& record : records) ++begins[(key(record) >> shift) % kDigits + 1];
+  for (std::size_t i = 0; i < kDigits; ++i) begins[i + 1] += begins[i];
   return begins;
 }
 
@@ -39,11 +39,9 @@ void SortLowBits(std::span<T> records, unsigned bits, const Key& key) {
   thread_local std::vector<T> room;
   if (room.size() < records.size()) room.resize(records.size());
   std::span<T> from = records, to = std::span(room).first(records.size());
-  for (unsigned shift = 0; shift < bits; shift += index::internal::kDigitBits) {
-    std::array<std::size_t, index::internal::kDigits + 1> at =
-        index::internal::DigitBegins<T>(from, shift, key);
-    for (const T& record : from)
-      to[at[(key(record) >> shift) % index::internal::kDigits]++] = record;
+  for (unsigned shift = 0; shift < bits; shift += kDigitBits) {
+    std::array<std::size_t, kDigits + 1> at = DigitBegins<T>(from, shift, key);
+    for (const T& record : from) to[at[(key(record) >> shift) % kDigits]++] = record;
     std::swap(from, to);
   }
   if (from.data() != records.data()) std::copy(from.begin(), from.end(), records.begin());
@@ -66,21 +64,20 @@ void SortByKey(std::vector<T>& records, std::size_t threads, const Key& key) {
   if (bits == 0) return;
   // First by the highest digit that differs. Each record is swapped into its digit's part, which
   // needs no room; then the parts are sorted in parallel.
-  const unsigned shift =
-      bits > index::internal::kDigitBits ? bits - index::internal::kDigitBits : 0;
-  const auto begins = index::internal::DigitBegins<T>(records, shift, key);
+  const unsigned shift = bits > internal::kDigitBits ? bits - internal::kDigitBits : 0;
+  const auto begins = internal::DigitBegins<T>(records, shift, key);
   auto next = begins;
-  for (std::size_t digit = 0; digit < index::internal::kDigits; ++digit) {
+  for (std::size_t digit = 0; digit < internal::kDigits; ++digit) {
     while (next[digit] < begins[digit + 1]) {
-      const std::size_t home = (key(records[next[digit]]) >> shift) % index::internal::kDigits;
+      const std::size_t home = (key(records[next[digit]]) >> shift) % internal::kDigits;
       if (home == digit)
         ++next[digit];
       else
         std::swap(records[next[digit]], records[next[home]++]);
     }
   }
-  ParallelFor(index::internal::kDigits, threads, [&](std::size_t digit) {
-    index::internal::SortLowBits(
+  ParallelFor(internal::kDigits, threads, [&](std::size_t digit) {
+    internal::SortLowBits(
         std::span(records).subspan(begins[digit], begins[digit + 1] - begins[digit]), shift, key);
   });
 }

@@ -27,14 +27,14 @@ constexpr std::uint32_t kMetadataId = 1, kDouble = 2, kUint64 = 3, kInt64 = 4, k
 }
 
 void AppendSigned(std::uint32_t field, std::int64_t value, std::string& to) {
-  wire::AppendVarintField(field, static_cast<std::uint64_t>(value), to);
+  AppendVarintField(field, static_cast<std::uint64_t>(value), to);
 }
 
 // Replaces invalid UTF-8 in text from programs, because one invalid string would make the whole
 // trace unreadable.
 void AppendTextField(std::uint32_t field, std::string_view text, std::string& to) {
-  if (IsUtf8(text)) return wire::AppendBytesField(field, text, to);
-  wire::AppendBytesField(field, CutUtf8(text, std::string::npos), to);
+  if (IsUtf8(text)) return AppendBytesField(field, text, to);
+  AppendBytesField(field, CutUtf8(text, std::string::npos), to);
 }
 
 // Appends an entry of a metadata map. In both maps' messages, the id is field 1 and the name is
@@ -44,8 +44,8 @@ void AppendMetadata(std::uint32_t field, std::int64_t id, std::string_view name,
   AppendSigned(1, id, metadata);
   AppendTextField(2, name, metadata);
   AppendSigned(1, id, entry);
-  wire::AppendBytesField(2, metadata, entry);
-  wire::AppendBytesField(field, entry, to);
+  AppendBytesField(2, metadata, entry);
+  AppendBytesField(field, entry, to);
 }
 
 std::int64_t IdOf(std::map<std::string, std::int64_t, std::less<>>& names, std::string_view name) {
@@ -108,7 +108,7 @@ void PlaneBuilder::AppendStat(std::uint32_t field, std::int64_t stat_id, const B
   if (const auto* integer = std::get_if<std::int64_t>(&value)) {
     AppendSigned(stat::kInt64, *integer, stat_);
   } else if (const auto* natural = std::get_if<std::uint64_t>(&value)) {
-    wire::AppendVarintField(stat::kUint64, *natural, stat_);
+    AppendVarintField(stat::kUint64, *natural, stat_);
   } else if (const auto* number = std::get_if<double>(&value)) {
     wire::AppendDoubleField(stat::kDouble, *number, stat_);
   } else if (const auto* text = std::get_if<std::string_view>(&value)) {
@@ -118,19 +118,19 @@ void PlaneBuilder::AppendStat(std::uint32_t field, std::int64_t stat_id, const B
   } else {
     AppendSigned(stat::kRef, std::get<RefId>(value).id, stat_);
   }
-  wire::AppendBytesField(field, stat_, to);
+  AppendBytesField(field, stat_, to);
 }
 
 void PlaneBuilder::EndEvent() {
   if (event_.empty()) return;
-  wire::AppendBytesField(line::kEvents, event_, line_);
+  AppendBytesField(line::kEvents, event_, line_);
   event_.clear();
 }
 
 void PlaneBuilder::EndLine() {
   EndEvent();
   if (line_.empty()) return;
-  wire::AppendBytesField(plane::kLines, line_, lines_);
+  AppendBytesField(plane::kLines, line_, lines_);
   line_.clear();
 }
 
@@ -144,7 +144,7 @@ std::string PlaneBuilder::Encode() {
   for (const auto& [name, id] : stats_) AppendMetadata(plane::kStatMetadata, id, name, whole);
   whole += plane_stats_;
   std::string field;
-  wire::AppendBytesField(1, whole, field);
+  AppendBytesField(1, whole, field);
   return field;
 }
 

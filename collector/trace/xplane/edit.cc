@@ -33,7 +33,7 @@ absl::Status AppendShiftedLine(std::string_view line, const PlaneChange& change,
   const std::uint64_t shifted = static_cast<std::uint64_t>(timestamp) -
                                 static_cast<std::uint64_t>(zero_ns) +
                                 static_cast<std::uint64_t>(change.shift_ns);
-  if (shifted != static_cast<std::uint64_t>(timestamp)) wire::AppendVarintField(3, shifted, moved);
+  if (shifted != static_cast<std::uint64_t>(timestamp)) AppendVarintField(3, shifted, moved);
   wire::AppendVarint(3 << 3 | 2, to);
   wire::AppendVarint(line.size() + moved.size(), to);
   to.append(line).append(moved);
@@ -66,8 +66,8 @@ absl::Status AppendPlane(std::string_view plane, const PlaneChange& change, std:
   }
   RETURN_IF_ERROR(reader.status());
   std::string rename;
-  if (!tag.empty()) wire::AppendBytesField(2, StrCat(name, " [", tag, "]"), rename);
-  if (id) wire::AppendVarintField(1, static_cast<std::uint64_t>(*id), rename);
+  if (!tag.empty()) AppendBytesField(2, StrCat(name, " [", tag, "]"), rename);
+  if (id) AppendVarintField(1, static_cast<std::uint64_t>(*id), rename);
   const std::string_view body = moves ? std::string_view(changed) : plane;
   wire::AppendVarint(1 << 3 | 2, to);
   wire::AppendVarint(body.size() + rename.size(), to);
@@ -149,7 +149,7 @@ absl::Status AppendXSpace(std::string_view part, std::string_view tag, std::stri
 
 void AppendNote(std::uint32_t field, std::string_view note, std::string& whole) {
   constexpr std::size_t kMaxNoteBytes = 1024;
-  wire::AppendBytesField(field, CutUtf8(note, kMaxNoteBytes), whole);
+  AppendBytesField(field, CutUtf8(note, kMaxNoteBytes), whole);
 }
 
 }  // namespace strobe::xplane

@@ -241,7 +241,7 @@ absl::Status Plane::ForEachStat(const std::function<void(const Stat&)>& visit) c
   while (reader.Next()) {
     if (reader.field() != 6) continue;
     Stat stat;
-    RETURN_IF_ERROR(xplane::internal::ReadStat(*this, reader.bytes(), stat));
+    RETURN_IF_ERROR(internal::ReadStat(*this, reader.bytes(), stat));
     visit(stat);
   }
   return reader.status();
@@ -254,7 +254,7 @@ absl::Status Plane::ForEachKindStat(const EventName& kind,
   while (reader.Next()) {
     if (reader.field() != kStatsOfMetadata || !reader.is_bytes()) continue;
     Stat stat;
-    RETURN_IF_ERROR(xplane::internal::ReadStat(*this, reader.bytes(), stat));
+    RETURN_IF_ERROR(internal::ReadStat(*this, reader.bytes(), stat));
     visit(stat);
   }
   return reader.status();

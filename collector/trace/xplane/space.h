@@ -140,7 +140,7 @@ absl::Status ForEachStat(const Plane& plane, const Event& event, const Visit& vi
   while (reader.Next()) {
     if (reader.field() != 4 || !reader.is_bytes()) continue;
     Stat stat;
-    if (absl::Status status = xplane::internal::ReadStat(plane, reader.bytes(), stat); !status.ok())
+    if (absl::Status status = internal::ReadStat(plane, reader.bytes(), stat); !status.ok())
       return status;
     visit(stat);
   }

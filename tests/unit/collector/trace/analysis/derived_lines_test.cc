@@ -114,8 +114,8 @@ TEST(DeriveLines, LaunchStatsTellTheLongestAndTheAverage) {
   const xplane::Plane& plane = space.planes[0];
   for (const xplane::Line& line : plane.lines) {
     if (line.name != "Launch Stats") continue;
-    ASSERT_TRUE(xplane::ForEachEvent(line, [&](const xplane::Event& event) {
-                  xplane::ForEachStat(plane, event, [&](const xplane::Stat& stat) {
+    ASSERT_TRUE(ForEachEvent(line, [&](const xplane::Event& event) {
+                  ForEachStat(plane, event, [&](const xplane::Stat& stat) {
                     stats[std::string(plane.NameOf(stat))] = *stat.Number();
                   }).IgnoreError();
                 }).ok());

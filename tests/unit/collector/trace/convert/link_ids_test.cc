@@ -107,7 +107,7 @@ TEST(LinkIds, ManyKernelsOfOneLaunchTakeNoTimeOfASquare) {
   for (const xplane::Plane& plane : space.planes) {
     const xplane::FlowReader flows(plane);
     for (const xplane::Line& line : plane.lines) {
-      ASSERT_TRUE(xplane::ForEachEvent(line, [&](const xplane::Event& event) {
+      ASSERT_TRUE(ForEachEvent(line, [&](const xplane::Event& event) {
                     (void)links->Read(flows, event, [&](std::uint64_t id, bool incoming) {
                       if (!incoming) return;
                       ++ins;

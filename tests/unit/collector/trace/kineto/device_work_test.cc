@@ -84,8 +84,8 @@ TEST(DeviceWork, CopiesTellTheirKindsAndSize) {
   const xplane::Plane* plane = trace.space.Find("/device:GPU:2");
   ASSERT_NE(plane, nullptr);
   for (const xplane::Line& line : plane->lines) {
-    ASSERT_TRUE(xplane::ForEachEvent(line, [&](const xplane::Event& event) {
-                  (void)xplane::ForEachStat(*plane, event, [&](const xplane::Stat& stat) {
+    ASSERT_TRUE(ForEachEvent(line, [&](const xplane::Event& event) {
+                  (void)ForEachStat(*plane, event, [&](const xplane::Stat& stat) {
                     if (plane->NameOf(stat) == "memcpy_details")
                       details.emplace_back(std::get<std::string_view>(stat.value));
                   });
