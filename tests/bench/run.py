@@ -1,6 +1,6 @@
 """Runs all benchmarks of `make bench`, each together with its peer:
 
-    python -m tests.bench.run [skew] [crowd] [stock] [shifted] [latency] [idle] [upload] [listing] [annotations] [collectives] [digest] [kernels] [engine] [fleet] [gil] [hangs] [index] [inproc] [kills] [kineto] [neighbour] [ranks] [serve] [serving] [steps] [stored] [collected] [stragglers] [tables] [trainer] [viewer] [catalog] [webhook] [alerts] [signs] [standstill] [view] [scale] [large]
+    python -m tests.bench.run [skew] [crowd] [stock] [shifted] [latency] [idle] [upload] [listing] [annotations] [collectives] [digest] [kernels] [engine] [fleet] [gil] [hangs] [index] [inproc] [kills] [kineto] [neighbour] [pauses] [ranks] [serve] [serving] [steps] [stored] [collected] [stragglers] [tables] [trainer] [viewer] [catalog] [webhook] [alerts] [signs] [standstill] [view] [scale] [large]
 
 Prints one table per benchmark and writes them to build/bench/results.md with a description of the
 machine. Tables show ratios and medians, because the machines are shared and noisy.
@@ -14,7 +14,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from tests.bench import alerts, annotation_cost, bars, catalog, cluster_view, collected, collective_cost, device_cost, digest, engine, fleet, gil, hangs, idle, index, inproc, kills, kineto, latency, neighbour, ranks, scale, serve, serving, signs, skew, standstill, steps, storage, stored, stragglers, tables, trainer, viewer, webhook
+from tests.bench import alerts, annotation_cost, bars, catalog, cluster_view, collected, collective_cost, device_cost, digest, engine, fleet, gil, hangs, idle, index, inproc, kills, kineto, latency, neighbour, pauses, ranks, scale, serve, serving, signs, skew, standstill, steps, storage, stored, stragglers, tables, trainer, viewer, webhook
 from tests.support.processes import BUILD
 
 BENCHMARKS = {
@@ -38,6 +38,7 @@ BENCHMARKS = {
     "kills": kills.run,
     "kineto": kineto.run,
     "neighbour": neighbour.run,
+    "pauses": pauses.run,
     "digest": digest.run,
     "ranks": ranks.run,
     "serve": serve.run,

@@ -16,7 +16,7 @@
 | sglang | (server) > scheduler, with classes of SGLang's shape |
 
 What runs the model writes NOTES.NAME, a line for each iteration: its begin and end by the wall clock and, of the last four, its requests and tokens. An
-iteration calls tanh once. Prints "ready" once all are there.
+iteration calls tanh once, or SERVING_LAYERS times where it infers. Prints "ready" once all are there.
 """
 
 import ctypes
@@ -73,10 +73,11 @@ def iterate(notes, name, step):
 def infer(notes, name, world=1):
     import torch
 
-    model, state = torch.nn.Linear(64, 64), torch.zeros(4, 64)
+    model, state, layers = torch.nn.Linear(64, 64), torch.zeros(4, 64), range(int(os.environ.get("SERVING_LAYERS", 1)))
     with torch.inference_mode():
         def step():
-            state.copy_(torch.tanh(model(state)))
+            for _ in layers:
+                state.copy_(torch.tanh(model(state)))
             if world > 1:
                 torch.distributed.all_reduce(state)
         iterate(notes, name, step)

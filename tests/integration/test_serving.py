@@ -5,6 +5,7 @@ import subprocess
 
 import pytest
 
+from tests.support.beside import default
 from tests.support.inproc import TORCH_PYTHON, Trainer
 from tests.support.ports import free_port
 from tests.support.processes import BIN, ROOT, wait_until
@@ -18,18 +19,18 @@ MS = 1_000_000
 class Tree(Trainer):
     """A tree of tests/e2e/serving_tree.py under one sidecar."""
 
-    def __init__(self, group, directory, package, tree, announced):
+    def __init__(self, group, directory, package, tree, announced, python=TORCH_PYTHON, env=None):
         self.port = free_port()
         self.root, self.address = directory, f"127.0.0.1:{self.port}"
         group.start(f"sidecar-{self.port}", [
             BIN / "strobe-sidecar", "--listen", self.address, "--framework", f"127.0.0.1:{free_port()}", "--agent-dir", directory / "strobe/agent",
             "--spool-dir", directory / "spool", "--insecure-plaintext"]).wait_for("strobe-sidecar serves", 20)
-        super().__init__(group, directory, package, command=[TORCH_PYTHON, ROOT / "tests/e2e/serving_tree.py", tree, directory / "notes"])
+        super().__init__(group, directory, package, command=[python, ROOT / "tests/e2e/serving_tree.py", tree, directory / "notes"], env=env)
         wait_until(lambda: len(self.announcements()) == announced, 30, f"{announced} announcements")
 
     def command(self, *flags, attempts=3, run="r"):
         return [BIN / "strobe", "capture", "--insecure-plaintext", "--workers", self.address, "--logdir", self.root / "logdir",
-                "--run", run, "--duration", "1s", "--guard", "1s", "--attempts", str(attempts), "--output", "json", *flags]
+                "--run", run, *default(flags, "--duration", "1s"), "--guard", "1s", "--attempts", str(attempts), "--output", "json", *flags]
 
     def capture(self, *flags, **options):
         """Captures; returns the manifest. The outcomes are final at the first attempt, although three are allowed."""
@@ -50,15 +51,18 @@ class Tree(Trainer):
     def base(self):
         return self.address.replace(":", "_")
 
-    def check_iterations(self, worker, name):
+    def noted(self, name):
+        """The iterations of a process: (begin, end, ...)."""
+        return [tuple(map(int, line.split())) for line in (self.root / f"notes.{name}").read_text().splitlines()[:-1]]
+
+    def check_iterations(self, worker, name, layers=1, run="r"):
         """The file of a worker has each iteration of its process, as the process noted them."""
         begin, end = int(worker["startedNs"]), int(worker["stoppedNs"])
-        lines = (self.root / f"notes.{name}").read_text().splitlines()[:-1]
-        whole = [noted for noted in (tuple(map(int, line.split())) for line in lines) if begin <= noted[0] and noted[1] <= end]
+        whole = [noted for noted in self.noted(name) if begin <= noted[0] and noted[1] <= end]
         assert len(whole) > 10, "the window has few iterations"
         first, last = whole[0][0] - MS // 4, whole[-1][1] + MS // 4
-        events = host_events(self.root / f"logdir/plugins/profile/r/{worker['name']}.xplane.pb")
-        assert sum(event == "aten::tanh" and first <= started and ended <= last for event, started, ended in events) == len(whole)
+        events = host_events(self.root / f"logdir/plugins/profile/{run}/{worker['name']}.xplane.pb")
+        assert sum(event == "aten::tanh" and first <= started and ended <= last for event, started, ended in events) == len(whole) * layers
 
 
 def recorded(worker):
@@ -155,8 +159,7 @@ def test_actors_of_equal_local_rank_beside_a_rollout_and_a_driver(group, tmp_pat
 def iterations_in(tree, worker, name):
     """The iterations that a process noted and that lie in the window: (begin, end, requests, tokens)."""
     begin, end = int(worker["startedNs"]), int(worker["stoppedNs"])
-    noted = [tuple(map(int, line.split())) for line in (tree.root / f"notes.{name}").read_text().splitlines()[:-1]]
-    return [one for one in noted if begin <= one[0] and one[1] <= end]
+    return [one for one in tree.noted(name) if begin <= one[0] and one[1] <= end]
 
 
 def check_engine(tree, worker, name):
