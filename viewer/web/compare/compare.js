@@ -1,10 +1,11 @@
 // The page that compares two runs, or two workers of one: A, and B beside it.
 import { Api } from "../shared/api.js";
 import { compareLink } from "../shared/compare_link.js";
-import { element } from "../shared/elements.js";
+import { element, legend } from "../shared/elements.js";
 import { count, several } from "../shared/format.js";
 import { Sheet } from "../shared/sheet.js";
 import { followTheme } from "../shared/theme.js";
+import { KINDS_OF_WORK } from "../timeline/coloring.js";
 import {
   COMPARED,
   headline,
@@ -274,6 +275,7 @@ async function start() {
   );
   const { runs, hasList } = await new Api("").get("runs");
   $("list").hidden = !hasList;
+  legend(Object.entries(KINDS_OF_WORK), $("kinds"));
   const sides = linked();
   fields = sides.map((side, i) =>
     fieldsOf($(`side-${LETTERS[i].toLowerCase()}`), LETTERS[i], runs, side),

@@ -1,4 +1,5 @@
 // Two timelines, one below the other on a common zero: what moves one moves the other.
+import { Coloring } from "../timeline/coloring.js";
 import { element } from "../shared/elements.js";
 import { count } from "../shared/format.js";
 import { Hint } from "../timeline/hint.js";
@@ -39,6 +40,7 @@ class Lane {
       toggleRow: (row) => this.arrange((layout) => layout.toggleRow(row)),
     });
     this.hint = new Hint(hint, box, this.canvas, this.view);
+    this.coloring = new Coloring(this.view);
   }
 
   /** `side`: {api, description, worker, title}; `worker` is null for all of them. */
@@ -60,6 +62,7 @@ class Lane {
     };
     view.top = 0;
     this.title = title;
+    this.coloring.open(view.run);
     this.resize();
   }
 

@@ -1,6 +1,7 @@
 // The overview of a run: what its report says, or the verdict on a job that stood still. Names come
 // from traces and from report.json, which may be hostile, so they are only ever set as text.
 import { element, legend, listOf, scrolled, table } from "../shared/elements.js";
+import { shortKernel } from "../shared/short_name.js";
 import { adviceOf, engineTables, parallelTables, placeOf } from "./answers.js";
 import { stepChart, waitChart } from "./charts.js";
 import { stallOf } from "./stall.js";
@@ -28,6 +29,7 @@ const PARTS = [
   ["idle", "Other idle"],
 ];
 
+const DEVICE_KINDS = ["compute", "communication", "copy"]; // As operations have them.
 const EXPOSED = /^exposed (?!copies)/; // What the advice about communication begins with.
 
 export class Overview {
@@ -156,7 +158,9 @@ export class Overview {
     const period = [
       "Step period",
       nanoseconds(typeof step === "number" ? step * 1e9 : null),
-      `mean of ${compared}, from begin to begin`,
+      stragglers?.steps === 0
+        ? "no steps were recorded"
+        : `mean of ${compared}, from begin to begin`,
       longestStep(report) ?? whole,
     ];
     const communication = [
@@ -244,7 +248,7 @@ export class Overview {
     const order = workersMore > 0 ? "Those by which others lost most time" : "";
     return [
       head("Where the time went"),
-      legend(PARTS),
+      legend(PARTS.filter(([part]) => workers.some((worker) => partsOf(worker)?.[part] > 0))),
       scrolled(times),
       ...more(workersMore, "workers", order),
     ];
@@ -338,19 +342,23 @@ export class Overview {
       const place = { find: op.name ?? "" };
       const bar = element("span", "", "bar");
       bar.style.width = `${Math.max(0, Math.round((80 * (op.selfNs ?? 0)) / most))}px`;
+      const time = element("span", "", "barred");
+      time.append(bar, this.also(nanoseconds(op.selfNs), place));
+      const link = this.link(shortKernel(op.name ?? ""), place);
+      link.title = op.name ?? "";
       return [
-        this.link(op.name ?? "", place),
+        link,
         op.kind ?? "",
         this.also(number(op.count), place),
-        this.also(nanoseconds(op.selfNs), place),
-        bar,
+        time,
         this.also(number(op.workers), place),
       ];
     });
-    const heads = ["Operation", "Kind", "Count", "Self time", "Share", "Workers"];
+    const heads = ["Operation", "Kind", "Count", "Self time", "Workers"];
+    const onHost = ops.some(({ kind }) => !DEVICE_KINDS.includes(kind));
     return [
-      head("Operations with the most self time"),
-      scrolled(table("Operations", heads, rows, [2, 3, 5])),
+      head(`Operations with the most ${onHost ? "self" : "device"} time`),
+      scrolled(table("Operations", heads, rows, [2, 3, 4])),
       ...more(opsMore, "operations"),
     ];
   }

@@ -66,7 +66,11 @@ const panel = new Panel({
 });
 const flows = new Flows($("flows"), view, notices);
 const selection = new Selection(view, flows, panel, notices);
-const coloring = new Coloring($("color-by"), $("color-legend"), view, notices);
+const coloring = new Coloring(view, {
+  list: $("color-by"),
+  legend: $("color-legend"),
+  notices,
+});
 const marks = new Marks(view, notices);
 const rows = new Rows($("row-filter"), view, panel, notices);
 const search = new Search(view, jumpTo, panel, (hits) => strip.mark(hits));

@@ -80,7 +80,7 @@ export class Sheet {
     const text = column.write(value);
     if (!column.leads || !this.lead) return text;
     const button = element("button", text, "lead");
-    button.title = text;
+    button.title = String(value);
     button.onclick = () => this.lead(row);
     return button;
   }

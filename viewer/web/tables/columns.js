@@ -2,6 +2,7 @@
 // what the trace does not tell is null.
 import { bytesOf, column, countOf, percentOf, textOf, timeOf } from "../shared/column.js";
 import { amount, bytes, time } from "../shared/format.js";
+import { shortKernel } from "../shared/short_name.js";
 
 function rateOf(head, key, title) {
   const of = (row) => row[key] ?? null;
@@ -11,9 +12,9 @@ function rateOf(head, key, title) {
 
 const average = (row) => (row.count > 0 ? row.totalPs / row.count : null);
 
-/** The first one of several, with a mark that there are others. */
+/** The first one of several, with an ellipsis if others differ. */
 function firstOf(head, key, differ, title) {
-  const of = (row) => (row[key] ? `${row[key]}${row[differ] ? " and others" : ""}` : null);
+  const of = (row) => (row[key] ? `${row[key]}${row[differ] ? ", …" : ""}` : null);
   return column(head, of, String, { title });
 }
 
@@ -32,7 +33,7 @@ function comparing({ workers }) {
 /** Name, kind, count and times, as most tables have them. */
 function usual(more = []) {
   return [
-    { ...textOf("Name", "name"), leads: true },
+    { ...textOf("Name", "name"), leads: true, write: shortKernel },
     textOf("Kind", "kind"),
     countOf("Count", "count"),
     timeOf("Total", "totalPs"),
@@ -48,15 +49,20 @@ function kernels({ devicePs }) {
   const occupancy = ({ occupancy: percent }) => (percent === null ? null : percent / 100);
   return usual([
     percentOf("Device time", share, "Of the time of all work on devices"),
-    firstOf("Grid", "grid", "launchesDiffer", "Blocks of the first launch"),
-    firstOf("Block", "block", "launchesDiffer", "Threads of the first launch"),
-    countOf("Registers", numeric("registers"), "A thread"),
-    bytesOf("Shared memory", numeric("sharedBytes"), "A block"),
     percentOf("Occupancy", occupancy, "Estimated by the profiler; mean over the time"),
     column("Tensor Cores", ({ tensorCores }) => (tensorCores ? "yes" : null), String, {
       title: "By the kernel's name, as XProf and TensorBoard's plugin tell it",
     }),
-    firstOf("Launched by", "launchedBy", "launchersDiffer", "The operator around the launch"),
+    firstOf(
+      "Launched by",
+      "launchedBy",
+      "launchersDiffer",
+      "The operator around the launch; … = others differ",
+    ),
+    firstOf("Grid", "grid", "launchesDiffer", "Blocks of the first launch; … = others differ"),
+    firstOf("Block", "block", "launchesDiffer", "Threads of the first launch; … = others differ"),
+    countOf("Registers", numeric("registers"), "A thread"),
+    bytesOf("Shared memory", numeric("sharedBytes"), "A block"),
   ]);
 }
 
@@ -88,7 +94,7 @@ function launching({ devicePs, joinsLaunches }) {
 
 function communication() {
   return [
-    { ...textOf("Name", "name"), leads: true },
+    { ...textOf("Name", "name"), leads: true, write: shortKernel },
     textOf("Kind", "kind", "Where the call is recorded"),
     textOf("Group", "group", "The communicator"),
     countOf("Ranks", "ranks"),

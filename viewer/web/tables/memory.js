@@ -50,7 +50,7 @@ function chart(plane, curves, begin, end) {
   const axis = element("div", "", "axis values");
   for (const part of [1, 0.5, 0]) axis.append(element("span", bytes(most * part)));
   const times = element("div", "", "axis");
-  times.append(element("span", time(begin)), element("span", time(end)));
+  times.append(element("span", begin === 0 ? "0" : time(begin)), element("span", time(end)));
   const readout = element("p", "Point at the curve for its values.", "readout");
   readValues(drawing, readout, curves, begin, end);
   const plot = element("div", "", "plot");

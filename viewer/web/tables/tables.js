@@ -114,6 +114,7 @@ export class Tables {
       answer.table === "memory" && answer.worker !== null
         ? memoryCharts(answer.rows, description)
         : [];
+    if (charts.length > 0) charts.push(element("h2", "All counters"));
     this.body.replaceChildren(...charts, this.sheet.element);
     this.sheet.filter(this.filter.value);
   }

@@ -5,26 +5,33 @@ import { keep, recall } from "../shared/kept.js";
 import { colorOf, colorOfStep, styleColor } from "./colors.js";
 
 const KEPT = "colors"; // Name in the browser's storage.
-const LEGEND = {
+/** The kinds of work, each with what readers call it. */
+export const KINDS_OF_WORK = {
   compute: "Compute",
   communication: "Communication",
   copies: "Copies",
   input: "Input",
   collection: "Garbage collection",
 };
-const KINDS = Object.keys(LEGEND);
+const KINDS = Object.keys(KINDS_OF_WORK);
 const OUTSIDE = [128, 134, 142]; // For what runs in no step; between both themes' backgrounds.
 
 export class Coloring {
-  /** `list`: where the user chooses; `legend`: where the colours of kinds are explained. */
-  constructor(list, legend, view, notices) {
-    this.legend = legend;
+  /**
+   * `choice`: {list, legend, notices}: where the user chooses, where the colours of kinds are
+   * explained, and who tells problems. Without one, the kind tells.
+   */
+  constructor(view, choice = null) {
     this.view = view;
-    this.notices = notices;
+    this.choice = choice;
     this.kinds = null; // {rows, device, host}: a set, and maps from names to kinds.
     this.steps = null; // By worker: {begins, numbers} of its steps, in the order of time.
     this.run = null; // The run that these are of.
     this.colors = Object.fromEntries(KINDS.map((kind) => [kind, styleColor(`--${kind}`)]));
+    this.mode = "kind";
+    view.renderer.coloring = this;
+    if (!choice) return;
+    const { list } = choice;
     const kept = recall(KEPT);
     this.mode = list.value = ["kind", "name", "step"].includes(kept) ? kept : "kind";
     list.onchange = () => {
@@ -32,7 +39,6 @@ export class Coloring {
       keep(KEPT, this.mode);
       this.apply();
     };
-    view.renderer.coloring = this;
   }
 
   /** Learns the kinds of a run's events. */
@@ -62,22 +68,23 @@ export class Coloring {
     try {
       const { steps } = await run.api.once("steps");
       if (run !== this.run) return;
-      if (steps.length === 0) this.notices.tell("No steps were recorded to colour by.");
+      if (steps.length === 0) this.choice.notices.tell("No steps were recorded to colour by.");
       this.steps = stepsByWorker(run.description.workers.length, steps);
       this.apply();
     } catch (error) {
-      if (run === this.run) this.notices.tell(error.message);
+      if (run === this.run) this.choice.notices.tell(error.message);
     }
   }
 
   /** Names the colours of the kinds that the run has. */
   explain() {
-    const byKind = this.mode === "kind" && this.kinds;
-    this.legend.hidden = !byKind || this.kinds.rows.size === 0;
-    if (this.legend.hidden) return;
+    if (!this.choice) return;
+    const { legend: node } = this.choice;
+    node.hidden = this.mode !== "kind" || !this.kinds || this.kinds.rows.size === 0;
+    if (node.hidden) return;
     const told = new Set([...this.kinds.device.values(), ...this.kinds.host.values(), "compute"]);
-    const parts = Object.entries(LEGEND).filter(([kind]) => told.has(kind));
-    legend(parts, this.legend);
+    const parts = Object.entries(KINDS_OF_WORK).filter(([kind]) => told.has(kind));
+    legend(parts, node);
   }
 
   get ready() {

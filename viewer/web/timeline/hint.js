@@ -1,6 +1,6 @@
 // The hint beside the pointer: what lies under it.
 import { exact, several, writerOf } from "../shared/format.js";
-import { counterAt, itemAt } from "./pick.js";
+import { countersAt, itemAt } from "./pick.js";
 import { unitOf } from "./tiles.js";
 
 const REST_MS = 60; // Rest of the pointer before the server is asked for exact times.
@@ -54,11 +54,11 @@ export class Hint {
   show(place) {
     this.place = place;
     const item = itemAt(this.view, place.x, place.y);
-    const counter = item ? null : counterAt(this.view, place.x, place.y);
-    this.node.hidden = !item && !counter;
+    const counters = item ? [] : countersAt(this.view, place.x, place.y);
+    this.node.hidden = !item && counters.length === 0;
     clearTimeout(this.timer);
-    if (counter) {
-      this.node.textContent = counterText(counter);
+    if (counters.length > 0) {
+      this.node.textContent = counters.map(counterText).join("\n");
       this.put(place);
     }
     if (!item) return;

@@ -29,7 +29,7 @@ export class Labels {
     const key = JSON.stringify([
       bands.map(({ items, top }) => [
         top,
-        items.map((item) => [item.y, item.row ?? item.section.key, item.tracks]),
+        items.map((item) => [item.y, item.row ?? item.section.key, item.first, item.tracks]),
       ]),
       layout.track,
       layout.pinned,
@@ -101,7 +101,9 @@ export class Labels {
     const odd = apart && layout.odd.has(row.worker);
     const name = element(
       this.actions.openTable ? "button" : "span",
-      [odd ? ODD : "", worker, row.name || `line ${row.id}`].filter(Boolean).join(" "),
+      [odd ? ODD : "", worker, layout.nameOf(item.row) || `line ${row.id}`]
+        .filter(Boolean)
+        .join(" "),
       odd ? "name odd" : "name",
     );
     name.dataset.key = `row ${item.row}`;
@@ -114,15 +116,14 @@ export class Labels {
     }
     node.append(name);
     if (row.tracks > 1) {
-      const more = element("button", layout.tracksOf(item.row) < row.tracks ? "▸" : "▾", "more");
-      more.setAttribute(
-        "aria-label",
-        `${layout.tracksOf(item.row) < row.tracks ? "Open" : "Close"} ${row.name}`,
-      );
+      const whole = layout.isWhole(item.row);
+      const more = element("button", whole ? "▾" : "▸", "more");
+      more.setAttribute("aria-label", `${whole ? "Close" : "Open"} ${row.name}`);
       more.dataset.key = `more ${item.row}`;
       more.onclick = () => this.actions.toggleRow(item.row);
       node.append(more);
     }
+    if (item.first > 0 && item.tracks > 1) node.append(wrappersText(item.first));
     if (this.actions.compare && description.workers.length > 1)
       node.append(this.comparison(row, item.row, layout));
     if (!this.actions.pin) return node;
@@ -147,4 +148,11 @@ export class Labels {
     button.onclick = () => this.actions.compare(number);
     return button;
   }
+}
+
+/** Says below a row's name that the levels around all others are hidden. */
+function wrappersText(number) {
+  const text = element("span", `${number} outer levels hidden`, "wrappers");
+  text.title = `${number} events that last as long as the row, such as the frames that start a program, are above. ▸ shows them.`;
+  return text;
 }

@@ -9,6 +9,7 @@ export const SECTION = 20; // A section's head.
 export const COUNTER = 34; // A counter's row.
 
 const MAX_TRACKS = 12; // In a row that the user has not opened.
+const MIN_WRAPPERS = 3; // Fewer levels around everything else are not worth hiding.
 const MAX_MISSING = 20; // Heads of missing workers.
 const MANY_ROWS = 400; // Runs with more begin with most sections closed.
 const SCOPES = "Framework Name Scope"; // The line that XLA's tools derive; it is deep.
@@ -17,6 +18,10 @@ const SCOPES = "Framework Name Scope"; // The line that XLA's tools derive; it i
 export function sectionOf({ plane, pool }) {
   return pool ? `${plane} ${pool}` : plane;
 }
+
+// PyTorch's two counters of a device's memory share a row: the second is drawn into the first's.
+const ALLOCATED = "Total Allocated";
+const RESERVED = "Total Reserved";
 
 /** What rows of the same kind have in common on all workers; devices differ in their number. */
 function kindOf(row) {
@@ -34,7 +39,8 @@ export class Layout {
     this.shown = -1; // The worker to which a link has led; -1 = none.
     this.closed = new Set(); // Keys of the closed sections.
     this.open = new Set(); // Rows that are shown with all of their tracks.
-    this.shut = new Set(); // Rows that are shown with their first track only.
+    this.shut = new Set(); // Rows that are shown with one track only.
+    this.reserved = new Map(); // By row of allocated memory: that of the reserved memory.
     this.sections = [];
     for (const [number, row] of description.rows.entries()) {
       const name = sectionOf(row);
@@ -49,7 +55,10 @@ export class Layout {
         };
         this.sections.push(section);
       }
-      section.rows.push(number);
+      const before = section.rows.at(-1);
+      if (row.name === RESERVED && description.rows[before]?.name === ALLOCATED)
+        this.reserved.set(before, number);
+      else section.rows.push(number);
     }
     this.addRoles();
     // Name scopes are about the same on all GPUs of a worker, so only the first begins with all of
@@ -108,10 +117,32 @@ export class Layout {
     this.update();
   }
 
+  /** A row's name for readers; empty if the trace has none. */
+  nameOf(number) {
+    return this.reserved.has(number) ? "Memory" : this.description.rows[number].name;
+  }
+
+  /** The rows that are drawn where this one is. */
+  rowsAt(number) {
+    return this.reserved.has(number) ? [number, this.reserved.get(number)] : [number];
+  }
+
+  /** The first track that is shown: levels that only surround all others are hidden at first. */
+  firstOf(number) {
+    const { wrappers } = this.description.rows[number];
+    return wrappers >= MIN_WRAPPERS && !this.open.has(number) ? wrappers : 0;
+  }
+
   tracksOf(number) {
     const row = this.description.rows[number];
     if (row.kind === "counter" || this.shut.has(number)) return 1;
-    return this.open.has(number) ? row.tracks : Math.min(row.tracks, MAX_TRACKS);
+    if (this.open.has(number)) return row.tracks;
+    return Math.min(row.tracks - this.firstOf(number), MAX_TRACKS);
+  }
+
+  /** Whether no track of a row is hidden. */
+  isWhole(number) {
+    return this.tracksOf(number) === this.description.rows[number].tracks;
   }
 
   heightOf(number) {
@@ -120,7 +151,9 @@ export class Layout {
       : this.tracksOf(number) * this.track + GAP;
   }
 
-  /** The item of a row that begins at height `y`; a counter's `tracks` is 0. */
+  /**
+   * The item of a row that begins at height `y`, with `tracks` from the `first` on, 0 of a counter.
+   */
   rowAt(row, y) {
     const counter = this.description.rows[row].kind === "counter";
     return {
@@ -128,14 +161,15 @@ export class Layout {
       row,
       y,
       height: this.heightOf(row),
+      first: this.firstOf(row),
       tracks: counter ? 0 : this.tracksOf(row),
+      rows: this.rowsAt(row),
     };
   }
 
   /**
    * Places everything anew: `items` with the scrolled sections and rows, `pins` with the pinned
-   * rows. An item is {type: "row", y, height, row, tracks} or
-   * {type: "section", y, height, section}.
+   * rows. An item is {type: "section", y, height, section} or as rowAt() makes it.
    */
   update() {
     this.pins = [];
@@ -222,7 +256,8 @@ export class Layout {
   /** Opens the section and the row of a track. */
   reveal(row, track) {
     if (this.compared !== null && !this.likeCompared().includes(row)) this.compared = null;
-    if (this.tracksOf(row) <= track) {
+    const first = this.firstOf(row);
+    if (track < first || track >= first + this.tracksOf(row)) {
       this.shut.delete(row);
       this.open.add(row);
     }
@@ -236,11 +271,14 @@ export class Layout {
     if (!this.closed.delete(key)) this.closed.add(key);
   }
 
-  /** Shows all tracks of a row or, when they are shown, only the first. */
+  /** Shows all tracks of a row or, when they are shown, one; from there, as at first. */
   toggleRow(row) {
-    const whole = this.tracksOf(row) === this.description.rows[row].tracks;
-    this[whole ? "shut" : "open"].add(row);
-    this[whole ? "open" : "shut"].delete(row);
+    if (this.isWhole(row)) {
+      this.shut.add(row);
+      this.open.delete(row);
+    } else if (!this.shut.delete(row)) {
+      this.open.add(row);
+    }
   }
 
   pin(row) {

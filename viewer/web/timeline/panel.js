@@ -6,10 +6,12 @@ import { copy } from "../shared/copy.js";
 import { element, table } from "../shared/elements.js";
 import { amount, count, exact, several, time } from "../shared/format.js";
 import { Sheet } from "../shared/sheet.js";
+import { shortKernel } from "../shared/short_name.js";
 import { xprofLink } from "./graph.js";
 import { sectionOf } from "./layout.js";
 
 const STACK_ARGS = ["source_stack", "stack", "stack_trace"]; // Arguments that hold a stack trace.
+const LONG_KINDS = /\([^)]{20,}\)$/; // What a stream ran, behind its number.
 const TIME = /^[\d.,]+ [mµnp]?s$/;
 const STEP_HEADS = [
   "Step",
@@ -26,7 +28,7 @@ const NO_STEPS =
   "No steps were recorded. Annotate the training loop with a step number to compare workers step by step.";
 
 const SUM_COLUMNS = [
-  textOf("Name", "name"),
+  { ...textOf("Name", "name"), write: shortKernel },
   countOf("Occurrences", "count"),
   timeOf("Wall duration", "wallPs"),
   timeOf("Self time", "selfPs"),
@@ -150,7 +152,7 @@ export class Panel {
     return [
       list("Launch and call stack", chain),
       graph && element("p", graph, "note"),
-      list("Capture of the CUDA graph", captured),
+      list("How the graph was captured", captured),
       list("Forward operator and its call stack", forward),
     ];
   }
@@ -193,14 +195,15 @@ export class Panel {
   events(kind, title, description, hits, { longest = false, list, more }) {
     const because = hits.some((hit) => hit.matched);
     const rows = hits.map((hit) => {
-      const button = element("button", hit.name);
+      const button = element("button", shortKernel(hit.name));
+      button.title = hit.name;
       button.dataset.event = keyOf(hit);
       button.onclick = () => this.actions.jump(hit);
       return [
         button,
         exact(hit.beginPs),
         exact(hit.durationPs),
-        description.rows[hit.row].name,
+        description.rows[hit.row].name.replace(LONG_KINDS, ""),
         sectionOf(description.rows[hit.row]),
         description.workers[hit.worker].name,
         ...(because ? [reasonOf(hit)] : []),

@@ -44,12 +44,15 @@ export function itemAt(view, x, y) {
   return best;
 }
 
-/** The value of a counter at a point, {name, least, most, last}, or null. */
-export function counterAt(view, x, y) {
+/** The values of the counters at a point, [{name, least, most, last}]. */
+export function countersAt(view, x, y) {
   const at = view.rowAt(y);
-  if (!at || at.item.tracks !== 0) return null;
-  const when = view.timeAt(x);
-  const found = tileAt(view, at.row, when);
+  if (!at || at.item.tracks !== 0) return [];
+  return at.item.rows.map((row) => valueAt(view, row, view.timeAt(x))).filter(Boolean);
+}
+
+function valueAt(view, row, when) {
+  const found = tileAt(view, row, when);
   const track = found?.tile.tracks[0];
   if (!track?.at) return null;
   const unit = unitOf(found.level);
@@ -57,7 +60,7 @@ export function counterAt(view, x, y) {
   let last = -1;
   for (let i = 0; i < track.items && base + track.at[i] * unit <= when; ++i) last = i;
   if (last < 0) return null;
-  const { name } = view.run.description.rows[at.row];
+  const { name } = view.run.description.rows[row];
   return { name, least: track.least[last], most: track.most[last], last: track.last[last] };
 }
 

@@ -18,11 +18,11 @@ function draw(view, width) {
   context.beginPath();
   context.rect(0, 0, width - 6, height);
   context.clip();
-  const { rows } = view.run.description;
   for (const { items, top, from } of view.bands()) {
     for (const item of items) {
       if (top + item.y < from - 2) continue;
-      const text = item.type === "section" ? item.section.title : `    ${rows[item.row].name}`;
+      const text =
+        item.type === "section" ? item.section.title : `    ${view.run.layout.nameOf(item.row)}`;
       context.fillText(text, 6, top + item.y + 2);
     }
   }

@@ -4,6 +4,7 @@
 import { THEMES, colorOf, mix, pixel } from "./colors.js";
 import { BEGAN_BEFORE, ENDS_AFTER, isSingle } from "./decode.js";
 import { tick, writerOf } from "../shared/format.js";
+import { fitted } from "../shared/short_name.js";
 import { COUNTER, SECTION } from "./layout.js";
 import { tileSpan, unitOf } from "./tiles.js";
 
@@ -127,7 +128,7 @@ export class Renderer {
   drawRow(view, store, level, item, band) {
     for (let track = 0; track < item.tracks; ++track) {
       const y = band.top + item.y + track * this.track;
-      this.drawTrack(view, store, level, item.row, track, band, y);
+      this.drawTrack(view, store, level, item.row, item.first + track, band, y);
     }
   }
 
@@ -219,12 +220,12 @@ export class Renderer {
     track.version = this.version;
   }
 
-  /** Draws a counter as a stepped line, and a slot's many values from the least to the most. */
-  drawCounter(view, store, level, item, band) {
-    const { context, theme, ratio } = this;
+  /** A row's values in sight, [x, least, most, last] by pixel: a slot may have many values. */
+  pointsOf(view, store, level, row) {
+    const { ratio } = this;
     const points = [];
     let last = -Infinity; // Where the latest value lies: tiles repeat those around their borders.
-    this.forTiles(view, store, level, item.row, (tile, base, scale, from, to) => {
+    this.forTiles(view, store, level, row, (tile, base, scale, from, to) => {
       const track = tile.tracks[0];
       if (!track) return;
       let early = false; // Only the latest of the values from before the tile counts.
@@ -238,42 +239,52 @@ export class Renderer {
         points.push([Math.max(x, from) / ratio, track.least[i], track.most[i], track.last[i]]);
       }
     });
-    if (points.length === 0) return;
-    let least = Infinity;
-    let most = -Infinity;
-    for (const [, low, high] of points) {
-      least = Math.min(least, low);
-      most = Math.max(most, high);
-    }
+    return points;
+  }
+
+  /** Draws a counter as a stepped line, and one that shares its row as a second line. */
+  drawCounter(view, store, level, item, band) {
+    const { context, theme } = this;
+    const lines = item.rows.map((row) => {
+      const points = this.pointsOf(view, store, level, row);
+      const least = Math.min(...points.map(([, low]) => low));
+      const most = Math.max(...points.map(([, , high]) => high));
+      return { points, least, most, name: view.run.description.rows[row].name };
+    });
+    const told = lines.filter(({ points, most }, i) => points.length > 0 && (i === 0 || most > 0));
+    if (told.length === 0) return;
     const height = COUNTER - 4;
-    const floor = Math.min(least, 0);
-    const range = most - floor || 1;
+    const floor = Math.min(0, ...told.map(({ least }) => least));
+    const range = Math.max(...told.map(({ most }) => most)) - floor || 1;
     const top = band.top + item.y + 2;
     const up = (value) => top + height - ((value - floor) / range) * height;
     context.save();
     context.beginPath();
     context.rect(0, band.from, this.width, band.to - band.from);
     context.clip();
-    context.beginPath();
-    context.moveTo(points[0][0], up(floor));
-    for (let i = 0; i < points.length; ++i) {
-      const [x, low, high, last] = points[i];
-      context.lineTo(x, up(high));
-      if (low !== high) context.lineTo(x, up(low));
-      context.lineTo(x, up(last));
-      context.lineTo(i + 1 < points.length ? points[i + 1][0] : this.width, up(last));
-    }
-    context.lineTo(this.width, up(floor));
-    context.fillStyle = theme.shade;
-    context.strokeStyle = theme.accent;
-    context.fill();
-    context.stroke();
-    const write = writerOf(view.run.description.rows[item.row].name);
-    const text = `${write(least)} to ${write(most)}`;
+    told.forEach(({ points }, line) => {
+      context.beginPath();
+      context.moveTo(points[0][0], up(line === 0 ? floor : points[0][1]));
+      for (let i = 0; i < points.length; ++i) {
+        const [x, low, high, last] = points[i];
+        context.lineTo(x, up(high));
+        if (low !== high) context.lineTo(x, up(low));
+        context.lineTo(x, up(last));
+        context.lineTo(i + 1 < points.length ? points[i + 1][0] : this.width, up(last));
+      }
+      if (line === 0) {
+        context.lineTo(this.width, up(floor));
+        context.fillStyle = theme.shade;
+        context.fill();
+      }
+      context.strokeStyle = line === 0 ? theme.accent : theme.soft;
+      context.stroke();
+    });
+    const text = told.map((line) => rangeOf(line, told.length > 1)).join(", ");
     context.font = FONT;
     context.textBaseline = "top";
     // The text stays legible over the line.
-    context.fillStyle = theme.back;
+    context.fillStyle = `rgb(${theme.back})`;
     context.globalAlpha = 0.75;
     context.fillRect(2, top, context.measureText(text).width + 4, 13);
     context.globalAlpha = 1;
@@ -293,9 +304,7 @@ export class Renderer {
       const width = (b - a) / ratio - 6;
       if (width < MIN_TEXT - 6 || y < band.from - track / 2 || y + track > band.to + track / 2)
         continue;
-      const fits = Math.floor(width / letter);
-      const shown = text.length <= fits ? text : `${text.slice(0, Math.max(0, fits - 1))}…`;
-      context.fillText(shown, a / ratio + 3, y + track / 2);
+      context.fillText(fitted(text, Math.floor(width / letter)), a / ratio + 3, y + track / 2);
     }
   }
 
@@ -389,6 +398,13 @@ class TrackLabels {
     this.last = { text, a, b, y: this.y, band: this.band, goesOn };
     if (b - a >= this.wide || goesOn) this.all.push(this.last);
   }
+}
+
+/** "875 MiB to 2.5 GiB", after what the line is if there are several. */
+function rangeOf({ name, least, most }, named) {
+  const [low, high] = [least, most].map(writerOf(name));
+  const what = named ? `${name.replace("Total ", "").toLowerCase()} ` : "";
+  return `${what}${low === high ? low : `${low} to ${high}`}`;
 }
 
 /** 1, 2 or 5 times a power of ten, at least `least`. */

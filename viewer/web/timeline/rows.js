@@ -58,7 +58,9 @@ export class Rows {
       ((number) => {
         const row = description.rows[number];
         const worker = description.workers[row.worker].name;
-        return `${worker} ${sectionOf(row)} ${row.name}`.toLowerCase().includes(text);
+        const names = layout.rowsAt(number).map((drawn) => description.rows[drawn].name);
+        const all = [worker, sectionOf(row), layout.nameOf(number), ...names].join(" ");
+        return all.toLowerCase().includes(text);
       });
     this.view.arrange();
   }

@@ -119,7 +119,7 @@ export class View {
     const item = layout.itemOf(row);
     const room = this.rowsHeight();
     if (item && !layout.pinned.includes(row)) {
-      const y = item.y + track * layout.track;
+      const y = item.y + (track - item.first) * layout.track;
       if (y < this.top || y + layout.track * 2 > this.top + room)
         this.scroll(y - room / 3 - this.top);
     }
@@ -130,7 +130,7 @@ export class View {
     const { layout } = this.run;
     const item = layout.itemOf(row);
     if (!item || layout.pinned.includes(row)) return;
-    const y = item.y + Math.min(track, Math.max(0, item.tracks - 1)) * layout.track;
+    const y = item.y + placeIn(item, track) * layout.track;
     // One more track is seen below, so that it does not look cut.
     const low = Math.max(0, y + 2 * layout.track - this.rowsHeight());
     const high = Math.max(low, y - layout.track);
@@ -224,7 +224,7 @@ export class View {
   /** Numbers of the rows in sight, each once. */
   rows() {
     const items = this.bands().flatMap((band) => band.items);
-    return [...new Set(items.filter((item) => item.type === "row").map((item) => item.row))];
+    return [...new Set(items.flatMap(({ rows }) => rows ?? []))];
   }
 
   /** Top of a track on the canvas, or null when it is out of sight. */
@@ -233,7 +233,7 @@ export class View {
     for (const band of this.bands().reverse()) {
       const item = band.items.find((candidate) => candidate.row === row);
       if (!item) continue;
-      const y = band.top + item.y + Math.min(track, Math.max(0, item.tracks - 1)) * layout.track;
+      const y = band.top + item.y + placeIn(item, track) * layout.track;
       if (y > band.from - layout.track && y < band.to) return y;
     }
     return null;
@@ -248,7 +248,8 @@ export class View {
       );
       if (!item || item.type !== "row") return null;
       const track = Math.floor((y - band.top - item.y) / this.run.layout.track);
-      return { row: item.row, track: Math.min(track, Math.max(0, item.tracks - 1)), item };
+      const last = Math.max(0, item.tracks - 1);
+      return { row: item.row, track: item.first + Math.min(track, last), item };
     }
     return null;
   }
@@ -267,7 +268,7 @@ export class View {
           Math.floor((Math.min(high, band.to) - top) / height),
         );
         if (last >= first && high > top && low < top + item.tracks * height)
-          tracks.push(`${item.row}:${first}-${last}`);
+          tracks.push(`${item.row}:${item.first + first}-${item.first + last}`);
       }
     }
     return tracks;
@@ -277,4 +278,9 @@ export class View {
   load() {
     this.run.store.want(this.rows(), this, this.level());
   }
+}
+
+/** Which of the shown tracks of a row stands for `track`: the nearest if it is hidden. */
+function placeIn({ first, tracks }, track) {
+  return Math.min(Math.max(0, track - first), Math.max(0, tracks - 1));
 }
