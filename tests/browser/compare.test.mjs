@@ -150,6 +150,25 @@ test("both timelines have a common zero, and move together", async () => {
   assert.ok(g.begin < g.zero && g.end - g.begin > e.end - e.begin, "all of both is shown");
 });
 
+test("both timelines have the colours of the kinds of work, which are explained", async () => {
+  await visit({ a: "before", b: "after" });
+  const kinds = await page.$$eval("#kinds li", (list) => list.map((entry) => entry.textContent));
+  assert.deepEqual(kinds.slice(0, 2), ["Compute", "Communication"]);
+  await page.waitForFunction(
+    () => {
+      const swatch = document.querySelector("#kinds .communication");
+      const wanted = getComputedStyle(swatch).backgroundColor.match(/\d+/g).join();
+      return [...document.querySelectorAll(".lane canvas")].every((canvas) => {
+        const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+        for (let i = 0; i < data.length; i += 4)
+          if (data.slice(i, i + 3).join() === wanted) return true;
+        return false;
+      });
+    },
+    { polling: 200 },
+  );
+});
+
 test("two workers are chosen in the timeline's pane and compared", async () => {
   page = await open(browser, RANKS);
   await page.keyboard.press("c");

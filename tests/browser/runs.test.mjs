@@ -59,6 +59,10 @@ test("several logdirs open with the list, newest first", async () => {
   assert.deepEqual(dated, [...dated].sort().reverse());
   const headline = await text(page, "#runs tbody tr:first-child .headline");
   assert.equal(headline, `${HTML} holds up 7 others`, "what its report says");
+  const sizes = await page.$$eval("#runs tbody tr:first-child td", (cells) =>
+    cells.map((cell) => getComputedStyle(cell).fontSize),
+  );
+  assert.equal(new Set(sizes).size, 1, "it is as large as the rest");
   await shot(page, "runs");
   assert.deepEqual(page.troubles, []);
 });

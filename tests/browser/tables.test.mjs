@@ -35,12 +35,13 @@ const shown = (caption) =>
     caption,
   );
 
-/** The texts of the table's cells, by row; without a column, of all of them. */
+/** The texts of the table's cells, by row; without a column, of all of them. Names are whole. */
 const cells = (column = null) =>
   page.evaluate((wanted) => {
     const table = document.querySelector("#tables .sheet table");
     const heads = [...table.tHead.rows[0].cells].map((cell) => cell.textContent);
-    const rows = [...table.tBodies[0].rows].map((row) => [...row.cells].map((c) => c.textContent));
+    const textOf = (cell) => cell.querySelector(".lead")?.title ?? cell.textContent;
+    const rows = [...table.tBodies[0].rows].map((row) => [...row.cells].map(textOf));
     return wanted === null ? rows : rows.map((row) => row[heads.indexOf(wanted)]);
   }, column);
 

@@ -1,7 +1,6 @@
 // How two sides differ, each with its tables as /api/table answers. Times are picoseconds.
-import { countOf, percentOf, textOf, timeOf } from "../shared/column.js";
+import { countOf, NAME, percentOf, textOf, timeOf } from "../shared/column.js";
 import { percent, several, time } from "../shared/format.js";
-import { shortKernel } from "../shared/short_name.js";
 
 const SAME = 0.01; // A smaller difference of steps is not told: `strobe report` has the same limit.
 
@@ -139,7 +138,7 @@ const counted = (head, side) => countOf(head, ({ counts }) => counts[side], "How
 
 export function nameColumns(table) {
   return [
-    { ...textOf("Name", "name"), leads: true, write: shortKernel },
+    NAME,
     textOf("Kind", "kind"),
     ...(table === "communication" ? [textOf("Group", "group")] : []),
     ...DIFFERENCES,

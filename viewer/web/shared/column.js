@@ -1,5 +1,6 @@
 // The columns of a Sheet. Times are picoseconds; what the trace does not tell is null.
 import { bytes, count, percent, time } from "./format.js";
+import { shortKernel } from "./short_name.js";
 
 /**
  * A column is {head, title, of(row), write(value), number, csv: [head, (value) => ...]}. of() is a
@@ -18,6 +19,14 @@ function valueOf(of) {
 export function textOf(head, key, title = "") {
   return column(head, (row) => row[key] || null, String, { title });
 }
+
+/** What a row is of, which leads to it; a kernel's name is shown, and sorted, by its short form. */
+export const NAME = {
+  ...textOf("Name", "name"),
+  leads: true,
+  write: shortKernel,
+  rank: ({ name }) => shortKernel(name),
+};
 
 export function countOf(head, of, title = "") {
   return column(head, valueOf(of), count, { title, number: true });

@@ -1,8 +1,7 @@
 // What the tables have: for each its columns, and what its rows lead to. Times are picoseconds;
 // what the trace does not tell is null.
-import { bytesOf, column, countOf, percentOf, textOf, timeOf } from "../shared/column.js";
+import { bytesOf, column, countOf, NAME, percentOf, textOf, timeOf } from "../shared/column.js";
 import { amount, bytes, time } from "../shared/format.js";
-import { shortKernel } from "../shared/short_name.js";
 
 function rateOf(head, key, title) {
   const of = (row) => row[key] ?? null;
@@ -33,7 +32,7 @@ function comparing({ workers }) {
 /** Name, kind, count and times, as most tables have them. */
 function usual(more = []) {
   return [
-    { ...textOf("Name", "name"), leads: true, write: shortKernel },
+    NAME,
     textOf("Kind", "kind"),
     countOf("Count", "count"),
     timeOf("Total", "totalPs"),
@@ -94,7 +93,7 @@ function launching({ devicePs, joinsLaunches }) {
 
 function communication() {
   return [
-    { ...textOf("Name", "name"), leads: true, write: shortKernel },
+    NAME,
     textOf("Kind", "kind", "Where the call is recorded"),
     textOf("Group", "group", "The communicator"),
     countOf("Ranks", "ranks"),
