@@ -18,7 +18,7 @@ COMMANDS = {
 
 def job(framework, name, pods):
     # What a user adds to a job: one label, one annotation for pods without CUDA, and one for logdirs that are a volume of the pod.
-    template = host_program("train", COMMANDS[framework], {"PYTHONPATH": str(ROOT), "HOME": "/tmp", "JAX_PLATFORMS": "cpu"},
+    template = host_program("train", COMMANDS[framework], {"PYTHONPATH": str(ROOT), "HOME": "/tmp", "JAX_PLATFORMS": "cpu", "OPERATORS": "none"},
                             labels={"strobe.dev/inject": "true"},
                             annotations={"strobe.dev/python": "true", "strobe.dev/logdir-volume": f"traces:{TRACES}"})
     template["spec"]["volumes"].append({"name": "traces", "hostPath": {"path": TRACES, "type": "Directory"}})

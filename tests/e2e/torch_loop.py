@@ -1,6 +1,6 @@
 """A real PyTorch training loop that knows nothing of Strobe, alone or under torchrun (gloo).
 
-With COLLECTIVES=none the processes of torchrun do not talk to each other.
+With COLLECTIVES=none the processes of torchrun do not talk to each other. With OPERATORS=none it does not profile itself.
 
 Writes NOTES.RANK, a line of JSON per step: number, begin and end by the wall clock. Its first line has the operators of one step, counted by
 PyTorch's own profiler. Prints "ready" before the first step. Runs the Python code in ORDERS.RANK between steps, then removes that file.
@@ -46,7 +46,7 @@ def count_operators():
 
 for _ in range(3):  # The first steps differ from the others.
     train()
-operators = count_operators()
+operators = {} if os.environ.get("OPERATORS") == "none" else count_operators()
 notes = open(notes_path, "w", buffering=1)
 notes.write(json.dumps(operators) + "\n")
 print("ready", flush=True)
