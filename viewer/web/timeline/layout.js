@@ -8,7 +8,8 @@ export const GAP = 3; // Between two rows.
 export const SECTION = 20; // A section's head.
 export const COUNTER = 34; // A counter's row.
 
-const MAX_TRACKS = 12; // In a row that the user has not opened.
+// The tracks of a row that the user has not opened: the most for which all rows have room.
+const LIMITS = [96, 64, 48, 32, 24, 16, 12];
 const MIN_WRAPPERS = 3; // Fewer levels around everything else are not worth hiding.
 const MAX_MISSING = 20; // Heads of missing workers.
 const MANY_ROWS = 400; // Runs with more begin with most sections closed.
@@ -32,6 +33,7 @@ export class Layout {
   constructor(description) {
     this.description = description;
     this.track = MIN_TRACK; // Height of a track.
+    this.limit = LIMITS.at(-1);
     this.pinned = [];
     this.filter = null; // (row) => boolean: whether the row is shown.
     this.compared = null; // A row of which only its like on all workers are shown, one below another.
@@ -137,7 +139,7 @@ export class Layout {
     const row = this.description.rows[number];
     if (row.kind === "counter" || this.shut.has(number)) return 1;
     if (this.open.has(number)) return row.tracks;
-    return Math.min(row.tracks - this.firstOf(number), MAX_TRACKS);
+    return Math.min(row.tracks - this.firstOf(number), this.limit);
   }
 
   /** Whether no track of a row is hidden. */
@@ -225,8 +227,13 @@ export class Layout {
     return this.pinned.includes(row);
   }
 
-  /** Makes the tracks as high as `room` pixels for all rows allow, within limits. */
+  /** Shows as many tracks, and as high ones, as `room` pixels for all rows allow, within limits. */
   fit(room) {
+    this.track = MIN_TRACK;
+    for (this.limit of LIMITS) {
+      this.update();
+      if (this.height <= room) break;
+    }
     const tracks = this.items.reduce((sum, item) => sum + (item.tracks ?? 0), 0);
     const rest = this.height - tracks * this.track;
     const track = tracks > 0 ? Math.floor((room - rest) / tracks) : MIN_TRACK;
