@@ -235,7 +235,10 @@ function restore(link) {
   const { layout, description } = view.run;
   const isOfThese = !link.version || link.version === description.version;
   const pins = new Set(isOfThese ? link.pins : []);
-  layout.pinned = [...pins].filter((row) => row >= 0 && row < description.rows.length);
+  const isRow = (row) => row >= 0 && row < description.rows.length;
+  layout.pinned = [...pins].filter(isRow);
+  const event = isOfThese && link.event?.length === 3 ? link.event : null;
+  if (event && isRow(event[0])) layout.reveal(event[0], event[1]); // It was in sight, so it was open.
   $("row-filter").value = link.filter ?? "";
   resizeWindow();
   rows.filter();
@@ -252,8 +255,8 @@ function restore(link) {
     notices.tell(
       "This run has other traces than when the link was made: its event and its pinned rows are not shown.",
     );
-  if (isOfThese && link.event?.length === 3) {
-    const [row, track, ordinal] = link.event;
+  if (event) {
+    const [row, track, ordinal] = event;
     selection.select({ row, track, ordinal });
   }
 }

@@ -52,9 +52,10 @@ export function fitted(name, letters) {
   if (short.length <= letters) return short;
   if (letters < MIN_MIDDLE) return begin(short, letters);
   const tail = Math.floor((letters - 1) * 0.4);
-  return `${short.slice(0, letters - 1 - tail)}…${short.slice(short.length - tail)}`;
+  return begin(short, letters - tail) + short.slice(-tail).replace(/^[\uDC00-\uDFFF]/, "");
 }
 
+/** No half of a letter that takes two of JavaScript's is left, such as an emoji's. */
 function begin(text, letters) {
-  return `${text.slice(0, Math.max(0, letters - 1))}…`;
+  return `${text.slice(0, Math.max(0, letters - 1)).replace(/[\uD800-\uDBFF]$/, "")}…`;
 }
