@@ -107,65 +107,73 @@ std::uint32_t ThreadOf(const Marker& marker) {
 
 }  // namespace
 
-std::uint32_t Texts::Number(const char* text, wire::RingWriter& ring) {
-  if (text == nullptr) return 0;
+Texts::Written Texts::Write(const char* text, wire::RingWriter& ring) {
   // Bounds the memory. Forgotten texts are written to the ring again.
   if (entries_.size() >= kMax || bytes_ >= kMaxBytes) Forget();
   Entry& known = entries_[text];
-  if (known.number != 0 && known.text == text) {
-    if (ring.position() - known.written_at < again_after_) return known.number;
+  if (known.written.number != 0 && known.text == text) {
+    if (ring.position() < known.written.again_at) return known.written;
   } else {
     bytes_ -= known.text.size();
     known.text = text;
     bytes_ += known.text.size();
-    known.number = ++last_;
+    known.written.number = ++last_;
   }
-  known.written_at = ring.position();
-  ring.Text(known.number, known.text);
-  return known.number;
+  known.written.again_at = ring.position() + again_after_;
+  ring.Text(known.written.number, known.text);
+  return known.written;
 }
 
-void WriteActivity(const CUpti_Activity& record, CallName call_name, Texts& texts,
-                   wire::RingWriter& ring) {
+std::uint32_t ActivityWriter::Number(const char* text) {
+  if (text == nullptr) return 0;
+  constexpr std::uint64_t kGoldenRatio = 0x9e3779b97f4a7c15;
+  const std::uint64_t hash = reinterpret_cast<std::uintptr_t>(text) * kGoldenRatio;
+  Name& name = names_[hash >> (64 - kIndexBits)];
+  if (name.text != text || ring_.position() >= name.written.again_at)
+    name = {text, texts_.Write(text, ring_)};
+  return name.written.number;
+}
+
+void ActivityWriter::Write(const CUpti_Activity& record) {
   switch (record.kind) {
     case CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL:
     case CUPTI_ACTIVITY_KIND_KERNEL: {
       const auto& kernel = As<Kernel>(record);
-      const std::uint32_t name = texts.Number(kernel.name, ring);
-      return ring.Record(RecordType::kKernel, FromKernel(kernel, name));
+      const std::uint32_t name = Number(kernel.name);
+      return ring_.Record(RecordType::kKernel, FromKernel(kernel, name));
     }
     case CUPTI_ACTIVITY_KIND_GRAPH_TRACE: {
-      const std::uint32_t name = texts.Number("CUDA graph", ring);
-      return ring.Record(RecordType::kKernel, FromGraph(As<Graph>(record), name));
+      const std::uint32_t name = Number("CUDA graph");
+      return ring_.Record(RecordType::kKernel, FromGraph(As<Graph>(record), name));
     }
     case CUPTI_ACTIVITY_KIND_MEMCPY: {
       const auto& copy = As<Copy>(record);
-      return ring.Record(RecordType::kCopy, FromCopy(copy, copy.deviceId));
+      return ring_.Record(RecordType::kCopy, FromCopy(copy, copy.deviceId));
     }
     case CUPTI_ACTIVITY_KIND_MEMCPY2: {
       const auto& copy = As<PeerCopy>(record);
-      return ring.Record(RecordType::kCopy, FromCopy(copy, copy.dstDeviceId));
+      return ring_.Record(RecordType::kCopy, FromCopy(copy, copy.dstDeviceId));
     }
     case CUPTI_ACTIVITY_KIND_MEMSET:
-      return ring.Record(RecordType::kSet, FromSet(As<Set>(record)));
+      return ring_.Record(RecordType::kSet, FromSet(As<Set>(record)));
     case CUPTI_ACTIVITY_KIND_MEMORY2:
-      return ring.Record(RecordType::kMemory, FromMemory(As<Memory>(record)));
+      return ring_.Record(RecordType::kMemory, FromMemory(As<Memory>(record)));
     case CUPTI_ACTIVITY_KIND_DRIVER:
     case CUPTI_ACTIVITY_KIND_RUNTIME: {
       const auto& call = As<Call>(record);
       const auto domain = record.kind == CUPTI_ACTIVITY_KIND_DRIVER ? CUPTI_CB_DOMAIN_DRIVER_API
                                                                     : CUPTI_CB_DOMAIN_RUNTIME_API;
-      const std::uint32_t name = texts.Number(call_name(domain, call.cbid), ring);
-      return ring.Record(RecordType::kCall, wire::CallRecord{.begin = call.start,
-                                                             .end = call.end,
-                                                             .thread = call.threadId,
-                                                             .correlation = call.correlationId,
-                                                             .name = name,
-                                                             .result = call.returnValue});
+      const std::uint32_t name = Number(call_name_(domain, call.cbid));
+      return ring_.Record(RecordType::kCall, wire::CallRecord{.begin = call.start,
+                                                              .end = call.end,
+                                                              .thread = call.threadId,
+                                                              .correlation = call.correlationId,
+                                                              .name = name,
+                                                              .result = call.returnValue});
     }
     case CUPTI_ACTIVITY_KIND_OVERHEAD: {
       const auto& overhead = As<Overhead>(record);
-      return ring.Record(
+      return ring_.Record(
           RecordType::kOverhead,
           wire::OverheadRecord{.begin = overhead.start,
                                .end = overhead.end,
@@ -173,7 +181,7 @@ void WriteActivity(const CUpti_Activity& record, CallName call_name, Texts& text
     }
     case CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION: {
       const auto& external = As<External>(record);
-      return ring.Record(
+      return ring_.Record(
           RecordType::kExternal,
           wire::ExternalRecord{.external = external.externalId,
                                .correlation = external.correlationId,
@@ -181,15 +189,15 @@ void WriteActivity(const CUpti_Activity& record, CallName call_name, Texts& text
     }
     case CUPTI_ACTIVITY_KIND_MARKER: {
       const auto& marker = As<Marker>(record);
-      const std::uint32_t name = texts.Number(marker.name, ring);
-      const std::uint32_t domain = texts.Number(marker.domain, ring);
-      return ring.Record(RecordType::kMarker,
-                         wire::MarkerRecord{.time = marker.timestamp,
-                                            .id = marker.id,
-                                            .flags = static_cast<std::uint32_t>(marker.flags),
-                                            .thread = ThreadOf(marker),
-                                            .name = name,
-                                            .domain = domain});
+      const std::uint32_t name = Number(marker.name);
+      const std::uint32_t domain = Number(marker.domain);
+      return ring_.Record(RecordType::kMarker,
+                          wire::MarkerRecord{.time = marker.timestamp,
+                                             .id = marker.id,
+                                             .flags = static_cast<std::uint32_t>(marker.flags),
+                                             .thread = ThreadOf(marker),
+                                             .name = name,
+                                             .domain = domain});
     }
     default:
       return;

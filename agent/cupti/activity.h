@@ -2,6 +2,7 @@
 #pragma once
 #include <cupti.h>
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -25,9 +26,14 @@ class Texts {
     bytes_ = 0;
   }
 
-  // The number of `text`; 0 for null. CUPTI returns the same pointer for the same text, but reuses
-  // pointers after a module was unloaded, so the bytes are compared as well.
-  std::uint32_t Number(const char* text, wire::RingWriter& ring);
+  struct Written {
+    std::uint32_t number = 0;
+    std::uint64_t again_at = 0;  // The ring's position at which it must be written again.
+  };
+  // Writes `text`, which is not null, unless the ring has it. CUPTI returns the same pointer for
+  // the same text, but reuses pointers after a module was unloaded, so the bytes are compared as
+  // well.
+  Written Write(const char* text, wire::RingWriter& ring);
 
  private:
   static constexpr std::size_t kMax = 65'536;
@@ -35,8 +41,7 @@ class Texts {
 
   struct Entry {
     std::string text;
-    std::uint32_t number = 0;
-    std::uint64_t written_at = 0;
+    Written written;
   };
   const std::uint64_t again_after_;
   std::unordered_map<const void*, Entry> entries_;
@@ -46,9 +51,31 @@ class Texts {
 
 // `call_name` returns the name of a call of CUDA's runtime or driver, or null.
 using CallName = const char* (*)(CUpti_CallbackDomain domain, CUpti_CallbackId id);
-// Converts `record` and writes it to the ring. Ignores kinds of records that the agent does not
-// request.
-void WriteActivity(const CUpti_Activity& record, CallName call_name, Texts& texts,
-                   wire::RingWriter& ring);
+
+// Converts the records of one buffer and writes them to the ring. Until the buffer is returned, a
+// pointer means one text, so each text is compared once per buffer.
+class ActivityWriter {
+ public:
+  ActivityWriter(CallName call_name, Texts& texts, wire::RingWriter& ring)
+      : call_name_(call_name), texts_(texts), ring_(ring) {}
+
+  // Ignores kinds of records that the agent does not request.
+  void Write(const CUpti_Activity& record);
+
+ private:
+  static constexpr int kIndexBits = 6;
+
+  struct Name {
+    const char* text = nullptr;
+    Texts::Written written;
+  };
+  // The number of `text`; 0 for null.
+  std::uint32_t Number(const char* text);
+
+  const CallName call_name_;
+  Texts& texts_;
+  wire::RingWriter& ring_;
+  std::array<Name, 1 << kIndexBits> names_{};  // By a hash of the pointer.
+};
 
 }  // namespace strobe::agent

@@ -246,9 +246,9 @@ void DeviceTracer::WriteDevices() {
     static_assert(sizeof record.uuid == sizeof uuid.bytes);
     std::memcpy(record.uuid, uuid.bytes, sizeof record.uuid);
     std::lock_guard<std::mutex> lock(writing_);
-    // Copies the name, because Number would otherwise remember a pointer to this call's stack.
+    // Copies the name, because Write would otherwise remember a pointer to this call's stack.
     const std::string kept = name;
-    record.name = texts_->Number(kept.c_str(), *ring_);
+    record.name = texts_->Write(kept.c_str(), *ring_).number;
     ring_->Record(RecordType::kDevice, record);
   }
 }
@@ -277,15 +277,14 @@ void CUPTIAPI DeviceTracer::TakeBuffer(CUcontext context, std::uint32_t stream,
   // If another profiler registered its callbacks before the agent did, its buffers arrive here.
   if (!IsLent(buffer)) return;
   DeviceTracer& self = TheDeviceTracer();
-  {
-    std::lock_guard<std::mutex> lock(self.writing_);
+  if (std::lock_guard<std::mutex> lock(self.writing_); self.ring_) {
+    ActivityWriter writer(&DeviceTracer::NameOfCall, *self.texts_, *self.ring_);
     CUpti_Activity* record = nullptr;
     valid = std::min(valid, kBufferBytes);
-    while (self.ring_ && valid > 0 &&
-           self.subscription_.NextRecord(buffer, valid, &record) == CUPTI_SUCCESS)
-      WriteActivity(*record, &DeviceTracer::NameOfCall, *self.texts_, *self.ring_);
+    while (valid > 0 && self.subscription_.NextRecord(buffer, valid, &record) == CUPTI_SUCCESS)
+      writer.Write(*record);
     std::size_t dropped = 0;
-    if (self.ring_ && self.subscription_.Dropped(context, stream, &dropped) == CUPTI_SUCCESS)
+    if (self.subscription_.Dropped(context, stream, &dropped) == CUPTI_SUCCESS)
       self.file_->header()->device_lost.fetch_add(dropped, std::memory_order_relaxed);
   }
   ReturnBuffer(buffer);

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <cstring>
 #include <string_view>
+#include <utility>
 
 #include "agent/wire/cut_name.h"
 #include "agent/wire/layout.h"
@@ -66,11 +67,16 @@ class RingWriter {
   // Writes a record of fixed size; see device_records.h.
   template <typename T>
   void Record(RecordType type, const T& payload) {
-    const std::array<std::uint64_t, sizeof(T) / 8> words =
-        std::bit_cast<std::array<std::uint64_t, sizeof(T) / 8>>(payload);
-    std::atomic<std::uint64_t>* out = Claim(1 + words.size(), type, 0);
-    for (std::size_t i = 0; i < words.size(); ++i) Put(out + 1 + i, words[i]);
-    Publish(1 + words.size(), HasNumber(type) ? 1 : 0);
+    constexpr std::size_t kWords = sizeof(T) / 8;
+    std::atomic<std::uint64_t>* out = Claim(1 + kWords, type, 0);
+    // Word by word from the payload, without a loop: processors wait when a copy of it is loaded in
+    // larger pieces than those it was stored in.
+    const auto put = [&]<std::size_t... kWord>(std::index_sequence<kWord...>) {
+      const char* const from = reinterpret_cast<const char*>(&payload);
+      (Put(out + 1 + kWord, Load<std::uint64_t>(from + 8 * kWord)), ...);
+    };
+    put(std::make_index_sequence<kWords>());
+    Publish(1 + kWords, HasNumber(type) ? 1 : 0);
   }
   // Defines the text of `number`. A text beyond kMaxTextBytes bytes is cut; see cut_name.h.
   void Text(std::uint32_t number, std::string_view text) {
