@@ -69,7 +69,7 @@ Judgement JudgeTrace(const xplane::TraceSummary& trace, const Requested& asked) 
   }
   bool device_plane = false, device_events = false, device_values = false;
   for (const xplane::PlaneSummary& plane : trace.planes) {
-    if (!plane.name.starts_with(xplane::kDevicePrefix)) continue;
+    if (!xplane::IsDevicePlane(plane.name)) continue;
     device_plane = true;
     device_events = device_events || plane.events > plane.values;
     device_values = device_values || plane.values > 0;

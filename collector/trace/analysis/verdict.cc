@@ -79,7 +79,7 @@ void AddTimes(const TraceSummary& trace, const std::optional<Window>& window,
 void AddPlanes(const TraceSummary& trace, std::vector<std::string>& evidence) {
   std::uint64_t host = 0, device = 0, devices = 0;
   for (const PlaneSummary& plane : trace.planes) {
-    const bool is_device = plane.name.starts_with(xplane::kDevicePrefix);
+    const bool is_device = xplane::IsDevicePlane(plane.name);
     if (is_device) {
       ++devices;
       device += plane.events;

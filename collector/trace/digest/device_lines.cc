@@ -67,10 +67,6 @@ bool IsCategoryOfDevice(std::string_view category) {
 
 }  // namespace
 
-bool IsDevicePlane(std::string_view plane) {
-  return plane.starts_with(xplane::kDevicePrefix) && !plane.starts_with("/device:CUSTOM:");
-}
-
 bool IsSparseCore(std::string_view device) {
   return device.find(" SparseCore ") != std::string_view::npos;
 }

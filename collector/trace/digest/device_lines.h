@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "collector/trace/xplane/names.h"
 #include "collector/trace/xplane/space.h"
 
 namespace strobe::digest {
@@ -14,8 +15,7 @@ enum class LineRole : std::uint8_t {
   kScopes,      // Names that the program gives to its parts.
 };
 
-// Is the plane of this name a device's? XLA also names planes of other things "/device:CUSTOM:...".
-bool IsDevicePlane(std::string_view plane);
+using xplane::IsDevicePlane;
 
 // Is the device of this name a SparseCore, such as "/device:TPU:0 SparseCore 1"? It is a part of a
 // TPU that has a plane of its own and, in most programs, little to do.

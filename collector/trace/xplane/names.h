@@ -12,6 +12,11 @@ inline constexpr std::string_view kTaskEnvironmentPlane = "Task Environment";
 inline constexpr std::string_view kHostPlane = "/host:CPU";
 inline constexpr std::string_view kDevicePrefix = "/device:";
 inline constexpr std::string_view kGpuPrefix = "/device:GPU:";
+// Is the plane of this name a device's? "/device:CUSTOM:..." holds what a plugin of the profiler
+// recorded of something else, such as the network between TPU slices.
+inline bool IsDevicePlane(std::string_view plane) {
+  return plane.starts_with(kDevicePrefix) && !plane.starts_with("/device:CUSTOM:");
+}
 // Holds the HLO of each module that ran, one event name per module and no events.
 inline constexpr std::string_view kMetadataPlane = "/host:metadata";
 inline constexpr std::string_view kNvtxPlane = "/host:NVTX-CUPTI";

@@ -73,7 +73,7 @@ bool HasTrace(const FrameworkAnswer& answer) {
 
 bool HasDevice(const TraceSummary& summary) {
   return std::any_of(summary.planes.begin(), summary.planes.end(), [](const auto& plane) {
-    return plane.name.starts_with(xplane::kDevicePrefix);
+    return xplane::IsDevicePlane(plane.name);
   });
 }
 

@@ -56,6 +56,9 @@ TEST(JudgeTrace, NamesTheCauseOfAnEmptyTrace) {
 TEST(JudgeTrace, LooksAtDevices) {
   xplane::TraceSummary trace = Summary();
   EXPECT_EQ(JudgeTrace(trace, {kWindow, true}).outcome, Outcome::kDeviceTraceMissing);
+  trace.planes.push_back({"/device:CUSTOM:Megascale Trace", 1, 0});
+  EXPECT_EQ(JudgeTrace(trace, {kWindow, true}).outcome, Outcome::kDeviceTraceMissing);
+  EXPECT_EQ(JudgeTrace(trace, {kWindow, false}).outcome, Outcome::kOk) << "it is no idle device";
   trace.planes.push_back({"/device:GPU:0", 1, 0});
   EXPECT_EQ(JudgeTrace(trace, {kWindow, true}).outcome, Outcome::kNoDeviceActivity);
   trace.planes.back().events = trace.planes.back().values = 1;
