@@ -9,8 +9,10 @@
 #include <vector>
 
 #include "collector/trace/digest/classify.h"
+#include "collector/trace/digest/collective_rows.h"
 #include "collector/trace/digest/device_lines.h"
 #include "collector/trace/tally/device_tally.h"
+#include "collector/trace/xplane/names.h"
 #include "common/base/saturated.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
@@ -52,13 +54,24 @@ struct FirstCall {
 };
 using FirstCalls = std::map<std::string, FirstCall, std::less<>>;
 
-bool IsCollective(std::string_view name, bool on_device, bool is_hlo) {
-  if (!on_device) return digest::ClassifyHostEvent(name) == digest::WorkKind::kCommunication;
+using IsCollective = std::function<bool(std::string_view name)>;
+
+bool IsCollectiveOnHost(std::string_view name) {
+  return digest::ClassifyHostEvent(name) == digest::WorkKind::kCommunication;
+}
+
+bool IsCollectiveOnDevice(std::string_view name, bool is_hlo) {
   const digest::WorkClass found = digest::ClassifyDeviceWork(name, "", is_hlo);
   return found.kind == digest::WorkKind::kCommunication && found.phase != digest::WorkClass::kStart;
 }
 
-void AddCallsOf(const index::Index& index, const index::Row& row, bool on_device, bool is_hlo,
+// A name in the collectives' own plane. A send and its receive are calls of two workers.
+bool IsCollectiveOfLibrary(std::string_view name) {
+  const digest::CollectiveKind kind = digest::CollectiveKindOf(name);
+  return kind != digest::CollectiveKind::kSend && kind != digest::CollectiveKind::kReceive;
+}
+
+void AddCallsOf(const index::Index& index, const index::Row& row, const IsCollective& is_collective,
                 std::int64_t from_ps, FirstCalls& calls) {
   std::unordered_map<std::uint32_t, bool> known;  // By the number of the name.
   for (std::uint32_t i = 0; i < row.tracks; ++i) {
@@ -67,7 +80,7 @@ void AddCallsOf(const index::Index& index, const index::Row& row, bool on_device
     index.ForEachEntry(
         track, first, first + kMaxLookedAt, [&](std::uint64_t, const index::Entry& entry) {
           const auto [is, added] = known.try_emplace(entry.name, false);
-          if (added) is->second = IsCollective(index.Text(entry.name), on_device, is_hlo);
+          if (added) is->second = is_collective(index.Text(entry.name));
           if (!is->second) return;
           const auto [call, is_new] = calls.try_emplace(std::string(index.Text(entry.name)));
           if (is_new || entry.begin_ps < call->second.begin_ps)
@@ -76,21 +89,35 @@ void AddCallsOf(const index::Index& index, const index::Row& row, bool on_device
   }
 }
 
-// Calls of its devices, or of its threads if no device made any.
+// Calls of its devices; if these made none, those that their library told, or else those of its
+// threads.
 FirstCalls FirstCallsOf(const Worker& worker, std::int64_t from_ps) {
   const index::Index& index = worker.index();
-  FirstCalls on_devices, on_threads;
+  FirstCalls on_devices, of_library, on_threads;
   for (const index::Plane& plane : index.planes()) {
     const xplane::Plane outline = tally::OutlineOf(index, plane);
     const bool device = digest::IsDevicePlane(outline.name);
-    const digest::DeviceLines lines(outline);
+    const bool library = outline.name == xplane::kCollectivesPlane;
+    const digest::DeviceLines device_lines(outline);
+    const digest::CollectiveLines library_lines(outline);
+    const IsCollective on_device = [&device_lines](std::string_view name) {
+      return IsCollectiveOnDevice(name, device_lines.is_hlo());
+    };
     for (const index::Row& row : index.rows(plane)) {
+      const std::string_view name = index.Text(row.name);
       if (row.kind == index::RowKind::kCounter || row.derived != 0) continue;
-      if (device && !lines.IsWork(index.Text(row.name))) continue;
-      AddCallsOf(index, row, device, lines.is_hlo(), from_ps, device ? on_devices : on_threads);
+      if (device) {
+        if (device_lines.IsWork(name)) AddCallsOf(index, row, on_device, from_ps, on_devices);
+      } else if (library) {
+        if (library_lines.Count(name))
+          AddCallsOf(index, row, &IsCollectiveOfLibrary, from_ps, of_library);
+      } else {
+        AddCallsOf(index, row, &IsCollectiveOnHost, from_ps, on_threads);
+      }
     }
   }
-  return on_devices.empty() ? on_threads : on_devices;
+  if (!on_devices.empty()) return on_devices;
+  return of_library.empty() ? on_threads : of_library;
 }
 
 absl::StatusOr<Anchors> CollectiveOf(const LoadedRun& run, const ComparedSteps& steps,

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "collector/trace/xplane/builder.h"
+#include "collector/trace/xplane/names.h"
 #include "tests/unit/viewer/made_run.h"
 #include "tests/unit/viewer/two_workers.h"
 #include "viewer/answers/comparison.h"
@@ -81,6 +82,30 @@ TEST(AlignedRun, TheFirstCollectiveEndsOnAllWorkersAtOnce) {
   ASSERT_FALSE(aligned->warnings.empty());
   EXPECT_THAT(aligned->warnings.back(), HasSubstr("w2: its trace lacks the end of the first nccl"));
   EXPECT_TRUE(aligned->workers[1].clock_problems.empty()) << "its clock does not matter";
+}
+
+// What a library tells of its own calls counts where no device's profiler recorded: the devices'
+// times of a group rather than the calls, whose ends differ.
+TEST(AlignedRun, ACollectiveThatItsLibraryToldCounts) {
+  const auto trace = [](std::int64_t late_ms, std::int64_t waits_ms) {
+    xplane::PlaneBuilder host(xplane::kHostPlane);
+    host.BeginLine(1, "main", 0);
+    host.AddEvent(host.EventId("gloo:all_reduce"), 0, kMilli);
+    xplane::PlaneBuilder told(xplane::kCollectivesPlane);
+    const std::string line = "0xabc rank 0 of 2";
+    told.BeginLine(0, line, 0);
+    told.AddEvent(told.EventId("nccl:Send"), late_ms * kMilli, kMilli);
+    told.AddEvent(told.EventId("nccl:AllReduce"), (late_ms + 10 - waits_ms) * kMilli, kTenth);
+    told.BeginLine(1, line + std::string(xplane::kOnDevice), 0);
+    told.AddEvent(told.EventId("nccl:AllReduce"), (late_ms + 11 - waits_ms) * kMilli,
+                  waits_ms * kMilli);
+    return host.Encode() + told.Encode();
+  };
+  const LoadedRun run = MadeRun({trace(0, 1), trace(50, 8)});
+  const auto aligned = Aligned(run, "collective");
+  ASSERT_NE(aligned, nullptr);
+  EXPECT_EQ(aligned->aligned_by, "the end of the first nccl:AllReduce");
+  EXPECT_EQ(aligned->workers[1].shift_ps - run.workers[1].shift_ps, -50 * kMilli);
 }
 
 // Its operations are named after HLO instructions too, and the line of its programs is no work.
