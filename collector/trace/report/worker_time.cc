@@ -30,15 +30,14 @@ LostTimes LostOf(const digest::Breakdown& time, const digest::HostTime& host) {
 }
 
 // The steps of the loop that takes most of the time.
-std::vector<const digest::DigestStep*> MainSteps(const digest::Digest& digest) {
+std::vector<const digest::Step*> MainSteps(const digest::Digest& digest) {
   std::map<std::uint32_t, double> taken;
-  for (const digest::DigestStep& step : digest.steps)
-    taken[step.loop] += NotNegative(step.time.span_ns);
-  std::vector<const digest::DigestStep*> steps;
+  for (const digest::Step& step : digest.steps) taken[step.loop] += NotNegative(step.time.span_ns);
+  std::vector<const digest::Step*> steps;
   if (taken.empty()) return steps;
   const auto main = std::max_element(
       taken.begin(), taken.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
-  for (const digest::DigestStep& step : digest.steps)
+  for (const digest::Step& step : digest.steps)
     if (step.loop == main->first && step.time.span_ns > 0) steps.push_back(&step);
   return steps;
 }
@@ -61,7 +60,7 @@ struct TimeSums {
   }
 };
 
-std::array<bool, kLostParts> MeasuredParts(const digest::DigestKnows& knows) {
+std::array<bool, kLostParts> MeasuredParts(const digest::Knows& knows) {
   std::array<bool, kLostParts> tells{};
   tells.fill(true);
   tells[static_cast<std::size_t>(LostPart::kLaunches)] = knows.launches;
@@ -73,14 +72,14 @@ std::array<bool, kLostParts> MeasuredParts(const digest::DigestKnows& knows) {
 std::string DeviceWord(const digest::Digest& digest) {
   if (digest.knows.host_device) return "CPU";
   for (const std::string_view word : {"GPU", "TPU"}) {
-    for (const digest::DigestDevice& device : digest.devices)
+    for (const digest::Device& device : digest.devices)
       if (Contains(device.name, word)) return std::string(word);
   }
   return "device";
 }
 
 std::string CommunicationWord(const digest::Digest& digest) {
-  for (const digest::DigestOp& op : digest.ops) {
+  for (const digest::Op& op : digest.ops) {
     if (op.kind != digest::WorkKind::kCommunication || op.name >= digest.names.size()) continue;
     if (ContainsIgnoreCase(digest.names[op.name], "rccl")) return "RCCL";
     if (ContainsIgnoreCase(digest.names[op.name], "nccl")) return "NCCL";
@@ -90,7 +89,7 @@ std::string CommunicationWord(const digest::Digest& digest) {
 
 std::optional<double> MemoryOf(const digest::Digest& digest) {
   std::optional<double> share;
-  for (const digest::DigestDevice& device : digest.devices) {
+  for (const digest::Device& device : digest.devices) {
     if (!device.peak_memory_bytes || device.memory_bytes.value_or(0) == 0) continue;
     const double used =
         static_cast<double>(*device.peak_memory_bytes) / static_cast<double>(*device.memory_bytes);
@@ -105,8 +104,7 @@ WorkerTime WorkerTimeOf(const digest::Digest& digest) {
   WorkerTime result;
   if (!digest.knows.device) return result;
   TimeSums sums;
-  for (const digest::DigestStep* step : MainSteps(digest))
-    sums.Add(step->time, step->host, step->number);
+  for (const digest::Step* step : MainSteps(digest)) sums.Add(step->time, step->host, step->number);
   if (sums.span <= 0) sums.Add(digest.time, digest.host_time, std::nullopt);
   if (sums.span <= 0) return result;
   const auto share = [&](double ns) { return std::min(ns / sums.span, 1.0); };
@@ -138,7 +136,7 @@ std::string LostPartText(LostPart part, std::string_view communication) {
     case LostPart::kOtherIdle:
       break;
   }
-  return "idle otherwise";
+  return "other idle";
 }
 
 std::string WorkerTimeText(const WorkerTime& time) {

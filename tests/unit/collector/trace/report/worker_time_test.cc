@@ -16,8 +16,8 @@ digest::Digest LaunchBound() {
       {.name = 1, .kind = digest::WorkKind::kCommunication, .count = 3, .self_ns = 15 * kOneMs}};
   digest.knows = {.device = true, .launches = true, .steps = true};
   for (std::int64_t i = 0; i < 3; ++i) {
-    digest::DigestStep& step = digest.steps.emplace_back(digest::DigestStep{
-        .number = i, .begin_ns = i * 100 * kOneMs, .end_ns = (i + 1) * 100 * kOneMs});
+    digest::Step& step = digest.steps.emplace_back(
+        digest::Step{.number = i, .begin_ns = i * 100 * kOneMs, .end_ns = (i + 1) * 100 * kOneMs});
     step.time = {.span_ns = 100 * kOneMs,
                  .compute_ns = 15 * kOneMs,
                  .communication_ns = 9 * kOneMs,
@@ -60,7 +60,7 @@ TEST(WorkerTimeOf, WithoutStepsItIsThatOfTheRecording) {
   digest.knows.host_device = true;
   digest.time = {.span_ns = 200, .compute_ns = 150, .idle_ns = 50};
   const WorkerTime time = WorkerTimeOf(digest);
-  EXPECT_EQ(WorkerTimeText(time), "CPU busy 75%; 25% idle otherwise");
+  EXPECT_EQ(WorkerTimeText(time), "CPU busy 75%; 25% other idle");
   EXPECT_FALSE(time.Lost(LostPart::kOtherIdle).step);
 }
 
