@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "agent/wire/collective_layout.h"
 #include "common/base/duration.h"
 #include "common/base/strings.h"
 
@@ -179,6 +180,12 @@ ProcessVerdict JudgeProgram(const ProgramFacts& facts, const CaptureTimes& times
         StrCat(facts.label, ": ", facts.cut,
                " annotations were truncated: their name and metadata exceed ",
                wire::kMaxScopeText >> 10, " KiB"));
+  }
+  if (facts.collectives_without_entry > 0) {
+    verdict.warnings.push_back(
+        StrCat(facts.label, ": ", facts.collectives_without_entry,
+               " collectives are not shown: their process has made more than ",
+               wire::kCollectiveCommunicators, " communicators"));
   }
   if (facts.device.cut_names > 0) {
     verdict.warnings.push_back(StrCat(facts.label, ": ", facts.device.cut_names,

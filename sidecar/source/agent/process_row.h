@@ -45,6 +45,7 @@ struct ProgramFacts {
   std::uint64_t kept = 0, lost = 0;
   std::uint64_t tick_jump_ns = 0;  // See TickTimeline.
   std::uint64_t cut = 0;           // Annotations of which a part of the text was cut.
+  std::uint64_t collectives_without_entry = 0;  // See CollectiveActivity.
   DeviceStatus device{};
   // The time range of the device records.
   std::optional<std::int64_t> device_began_ns{}, device_ended_ns{};

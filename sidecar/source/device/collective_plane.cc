@@ -46,6 +46,13 @@ std::optional<std::int64_t> DeviceOffset(const std::vector<CollectiveCopy>& call
 
 }  // namespace
 
+std::uint64_t CollectiveActivity::WithoutEntry() const {
+  return static_cast<std::uint64_t>(
+      std::count_if(calls.begin(), calls.end(), [](const CollectiveCopy& call) {
+        return call.key.communicator >= wire::kCollectiveCommunicators;
+      }));
+}
+
 void CollectivePlane::Add(const CollectiveTrace& trace) {
   // One pass over all calls, because a forged file may tell of many communicators.
   std::vector<std::vector<CollectiveCopy>> calls(trace.activity.communicators.size());

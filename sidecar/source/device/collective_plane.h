@@ -20,6 +20,9 @@ struct CollectiveActivity {
   std::vector<wire::CommunicatorCopy> communicators{};
   std::vector<wire::CollectiveCopy> calls{};  // By number.
   std::uint64_t lost = 0;                     // Calls that were overwritten or did not fit.
+
+  // Calls of communicators for which the program's file had no entry left.
+  std::uint64_t WithoutEntry() const;
 };
 
 // The collectives of one program.

@@ -168,6 +168,14 @@ TEST(ProcessRow, NamesThatWereCutAreTold) {
               testing::ElementsAre(HasSubstr("3 names of the GPUs' work were truncated")));
 }
 
+TEST(ProcessRow, CollectivesOfTooManyCommunicatorsAreTold) {
+  ProgramFacts facts = Good();
+  facts.collectives_without_entry = 3;
+  EXPECT_THAT(JudgeProgram(facts, kTimes, false).warnings,
+              testing::ElementsAre(HasSubstr("3 collectives are not shown: their process has made "
+                                             "more than 256 communicators")));
+}
+
 TEST(ProcessRow, DevicesLeftOutOnPurposeMatterOnlyWhereTheyAreExpected) {
   ProgramFacts facts = Good();
   facts.device = {.uses_cuda = true, .refusal = wire::DeviceRefusal::kSwitchedOff};

@@ -73,6 +73,13 @@ std::map<std::string, std::string> StatsOf(const XPlane& plane,
   return stats;
 }
 
+TEST(CollectiveActivity, CountsCallsWhoseCommunicatorIsNotKnown) {
+  CollectiveActivity activity = TwoCommunicators();
+  EXPECT_EQ(activity.WithoutEntry(), 0u);
+  activity.calls.push_back(CallAt(3, 400, 0xffff));
+  EXPECT_EQ(activity.WithoutEntry(), 1u);
+}
+
 TEST(CollectivePlane, HasALinePerCommunicator) {
   const XPlane plane = PlaneOf(TwoCommunicators());
   EXPECT_EQ(plane.name(), "/host:NCCL");
