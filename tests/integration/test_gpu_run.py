@@ -4,6 +4,7 @@ import json
 import os
 import random
 import shutil
+import signal
 import subprocess
 import sys
 import tarfile
@@ -76,7 +77,7 @@ def test_the_bundle_measures_elsewhere(unpacked, tmp_path):
     assert "counts differ" in rows["jax-agent"]["text"] and "250 and 0 kernels in 50 steps" in rows["jax-agent"]["text"]
     assert status == 1, "a bar was missed"
     left = {path.name: path.stat().st_size for path in tmp_path.iterdir()}
-    assert set(left) == {"report.md", "findings.json", "logs.tar.gz", "traces.tar.gz"} and max(left.values()) < 16 << 20
+    assert set(left) == {"report.md", "findings.json", "figures.json", "logs.tar.gz", "traces.tar.gz"} and max(left.values()) < 16 << 20
     with tarfile.open(tmp_path / "traces.tar.gz") as archive:
         assert any(name.endswith(".xplane.pb") for name in archive.getnames())
     with tarfile.open(tmp_path / "logs.tar.gz") as archive:
@@ -191,7 +192,7 @@ def test_the_same_work_has_the_same_kernels():
 
 
 class Bare:
-    until = 0.0
+    until, step, figures = 0.0, "a", {}
 
 
 def test_a_step_that_fails_is_a_row_and_ends_in_time(monkeypatch):
@@ -208,9 +209,37 @@ def test_a_step_that_fails_is_a_row_and_ends_in_time(monkeypatch):
         assert main.run_step(Bare(), raises(KeyError("x")), 20) == Finding(FAILED, "KeyError: 'x'")
         assert main.run_step(Bare(), raises(KeyError("x")), 0.5).result == NOT_HAD, "with too little time it is not begun"
         assert main.run_step(Bare(), lambda _: time.sleep(120), 1).text == "took too long and was ended"
+        Bare.figures = {"a": {"Kernels": 4.5}}
+        assert main.run_step(Bare(), raises(Failed("why")), 20).text == 'why; known so far: {"Kernels": 4.5}'
     finally:
         main.signal.signal(main.signal.SIGALRM, previous)
     assert table([("a", 1.2, Finding(OK, "x | y\nz"))]).splitlines()[-1] == "| a | ok | 1 | x / y z |"
+
+
+@pytest.mark.parametrize("kill", [signal.SIGTERM, signal.SIGKILL])
+def test_a_run_that_is_cut_leaves_what_it_knows(tmp_path, kill):
+    code = """if True:
+        import os, sys, time
+        from tests.gpu.measure import main
+        from tests.gpu.measure.findings import OK, Finding
+        def cut(setup):
+            setup.note({"Kernels": 4.5})
+            (setup.folder / "a.log").write_text("line")
+            os.kill(os.getpid(), SIGNAL)
+            time.sleep(60)
+        main._steps = lambda: [("a", lambda _: Finding(OK, "was seen"), 20), ("b", cut, 20), ("c", cut, 20)]
+        main.steps_machine.driver_version = lambda: 13000
+        main.python_with = lambda module: None
+        sys.exit(main.main())"""
+    env = {**os.environ, "OUT": str(tmp_path), "STROBE_GPU_BIN": str(tmp_path), "STROBE_GPU_PACKAGE": str(tmp_path)}
+    done = subprocess.run([PYTHON, "-c", code.replace("SIGNAL", str(int(kill)))], cwd=ROOT, env=env, capture_output=True, text=True, timeout=60)
+    rows = json.loads((tmp_path / "findings.json").read_text())
+    assert [row["step"] for row in rows] == (["a", "b"] if kill == signal.SIGTERM else ["a"]), done.stderr
+    assert rows[0]["text"] == "was seen" and json.loads((tmp_path / "figures.json").read_text()) == {"b": {"Kernels": 4.5}}
+    if kill == signal.SIGTERM:
+        assert done.returncode == 1 and "| b | FAILED |" in (tmp_path / "report.md").read_text()
+        with tarfile.open(tmp_path / "logs.tar.gz") as archive:
+            assert archive.getnames() == ["a.log"]
 
 
 def test_programs_end_and_answer_in_time(tmp_path):
@@ -231,7 +260,7 @@ def test_what_is_left_is_small(tmp_path, monkeypatch):
     (work / "huge.xplane.pb").write_bytes(random.Random(9).randbytes(40 << 20))
     (work / "a.log").write_text("line\n")
     monkeypatch.setenv("OUT", str(tmp_path / "out/deep"))
-    outputs.leave("# R\n", [("a", 1.0, Finding(OK, "x"))], work)
+    outputs.leave("# R\n", [("a", 1.0, Finding(OK, "x"))], {}, work)
     left = list((tmp_path / "out/deep").iterdir())
     assert len(left) <= 8 and max(path.stat().st_size for path in left) <= 16 << 20
     with tarfile.open(tmp_path / "out/deep/traces.tar.gz") as archive:

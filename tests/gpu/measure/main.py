@@ -1,6 +1,7 @@
 """Runs the steps one after the other and prints their table."""
 
 import argparse
+import json
 import os
 import signal
 import sys
@@ -12,11 +13,11 @@ from pathlib import Path
 
 from . import steps_collectives, steps_driver, steps_frameworks, steps_machine, steps_modes
 from .findings import FAILED, MISSED, NOT_HAD, Finding, table
-from .outputs import leave
+from .outputs import leave, note
 from .place import cupti_of, find, python_with
 from .processes import Failed, NotHad
 
-BUDGET_SECONDS = 450  # All steps together may take this long; packing has the rest of the eight minutes.
+BUDGET_SECONDS, MAX_SECONDS = 450, 560  # All steps together may take so long, and at most so long; packing takes a few seconds more.
 LEAST_SECONDS = 10  # A step that has less is not begun.
 
 
@@ -36,11 +37,13 @@ def _steps():
         ("jax-look-back", of(f.look_back, framework="jax"), 90), ("torch-look-back", of(f.look_back, framework="torch"), 90),
         ("jax-cost", of(f.cost, framework="jax"), 110), ("torch-cost", of(f.cost, framework="torch"), 120),
         ("jax-two-profilers", of(f.two_profilers, framework="jax"), 70), ("torch-two-profilers", of(f.two_profilers, framework="torch"), 80),
-        # The following have runs of their own; see tests/gpu/README.md.
-        ("jax-modes", of(m.modes, framework="jax"), 220), ("torch-modes", of(m.modes, framework="torch"), 220),
-        ("torch-kernels", m.torch_kernels, 90), ("jax-after", of(m.after, framework="jax"), 70), ("torch-after", of(m.after, framework="torch"), 90),
-        ("fifty", m.fifty, 400),
+        # The following do not fit beside the others and have a run of their own.
+        ("torch-kernels", m.torch_kernels, 90), ("torch-modes", of(m.modes, framework="torch"), 200), ("jax-modes", of(m.modes, framework="jax"), 200),
+        ("fifty", m.fifty, 150), ("torch-after", of(m.after, framework="torch"), 90), ("jax-after", of(m.after, framework="jax"), 70),
     ]
+
+
+GROUPS = {"modes": ("machine", "torch-kernels", "torch-modes", "jax-modes", "fifty", "torch-after", "jax-after")}
 
 
 class Setup:
@@ -48,6 +51,7 @@ class Setup:
 
     def __init__(self, folder):
         self.folder, self.place = folder, find()
+        self.rows, self.figures, self.step = [], {}, ""
         self.rehearsal = "STROBE_GPU_REHEARSAL" in os.environ
         # A machine that runs other tests begins to record late, and is not asked for speed.
         self.flags = ("--guard", "1s") if self.rehearsal else ()
@@ -69,13 +73,26 @@ class Setup:
         """Seconds that the step may still take."""
         return self.until - time.monotonic()
 
+    def note(self, figures):
+        """What the step knows so far, which remains if it does not come to its end."""
+        self.figures[self.step] = figures
+        note(self.rows, self.figures)
+
+
+class Stopped(BaseException):
+    """The run was asked to end: what is known is packed."""
+
 
 def _out_of_time(*_):
     raise Failed("took too long and was ended")
 
 
+def _stop(*_):
+    raise Stopped
+
+
 def run_step(setup, function, seconds):
-    """Never raises, whatever the step meets."""
+    """Raises nothing but Stopped, whatever the step meets."""
     if seconds < LEAST_SECONDS:
         return Finding(NOT_HAD, "no time was left")
     setup.until = time.monotonic() + seconds
@@ -85,7 +102,8 @@ def run_step(setup, function, seconds):
     except NotHad as reason:
         return Finding(NOT_HAD, str(reason))
     except Failed as reason:
-        return Finding(FAILED, str(reason))
+        known = setup.figures.get(setup.step)
+        return Finding(FAILED, f"{reason}; known so far: {json.dumps(known)}" if known else str(reason))
     except Exception as error:
         traceback.print_exc()
         return Finding(FAILED, f"{type(error).__name__}: {error}"[:300])
@@ -93,35 +111,45 @@ def run_step(setup, function, seconds):
         signal.setitimer(signal.ITIMER_REAL, 0)
 
 
+def take(setup, name, function, seconds):
+    """Adds the step's row."""
+    setup.step, began = name, time.monotonic()
+    finding = run_step(setup, function, seconds)
+    setup.rows.append((name, time.monotonic() - began, finding))
+    note(setup.rows, setup.figures)
+    print(f"{name}: {finding.result} ({setup.rows[-1][1]:.0f} s) {finding.text}", file=sys.stderr, flush=True)
+
+
 def main():
     parser = argparse.ArgumentParser(prog="tests/gpu/run", description="Measures Strobe on this machine's GPU.")
     steps = _steps()
-    parser.add_argument("--steps", help="comma list of: " + ", ".join(name for name, *_ in steps))
-    parser.add_argument("--seconds", type=int, default=BUDGET_SECONDS, help="no step is begun or goes on after these (default %(default)s, which is the most)")
+    parser.add_argument("--steps", help="comma list of: " + ", ".join([*GROUPS, *(name for name, *_ in steps)]))
+    parser.add_argument("--seconds", type=int, default=BUDGET_SECONDS, help=f"no step is begun or goes on after these (default %(default)s, at most {MAX_SECONDS})")
     arguments = parser.parse_args()
-    wanted = arguments.steps.split(",") if arguments.steps else [name for name, *_ in steps]
-    unknown = set(wanted) - {name for name, *_ in steps}
+    known = [name for name, *_ in steps]
+    wanted = {step for word in arguments.steps.split(",") for step in GROUPS.get(word, [word])} if arguments.steps else set(known)
+    unknown = wanted - set(known)
     if unknown:
         parser.error(f"--steps: there is no {', '.join(sorted(unknown))}")
     if steps_machine.driver_version() is None:
         parser.exit(2, "tests/gpu/run: there is no libcuda.so.1 here; this needs a machine with an NVIDIA GPU and its driver\n")
     signal.signal(signal.SIGALRM, _out_of_time)
-    rows = []
+    signal.signal(signal.SIGTERM, _stop)
     with tempfile.TemporaryDirectory(prefix="sg", ignore_cleanup_errors=True) as directory:
         Path(directory).chmod(0o755)  # Programs of other users have their folders in there.
         setup = Setup(Path(directory))
-        end = time.monotonic() + setup.patience * min(arguments.seconds, BUDGET_SECONDS)
-        for name, function, most in steps:
-            if name not in wanted:
-                continue
-            began = time.monotonic()
-            finding = run_step(setup, function, min(setup.patience * most, end - began))
-            rows.append((name, time.monotonic() - began, finding))
-            print(f"{name}: {finding.result} ({rows[-1][1]:.0f} s) {finding.text}", file=sys.stderr, flush=True)
-        report = f"# Strobe on a GPU, {time.strftime('%Y-%m-%d', time.gmtime())}\n\n{table(rows)}\n"
-        leave(report, rows, setup.folder)
+        end = time.monotonic() + setup.patience * min(arguments.seconds, MAX_SECONDS)
+        try:
+            for name, function, most in steps:
+                if name in wanted:
+                    take(setup, name, function, min(setup.patience * most, end - time.monotonic()))
+        except Stopped:
+            setup.rows.append((setup.step, 0, Finding(FAILED, "the run was ended from outside")))
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # Packing ends soon.
+        report = f"# Strobe on a GPU, {time.strftime('%Y-%m-%d', time.gmtime())}\n\n{table(setup.rows)}\n"
+        leave(report, setup.rows, setup.figures, setup.folder)
     print(report)
-    return 1 if any(finding.result in (FAILED, MISSED) for *_, finding in rows) else 0
+    return 1 if any(finding.result in (FAILED, MISSED) for *_, finding in setup.rows) else 0
 
 
 if __name__ == "__main__":

@@ -84,15 +84,21 @@ class Rig:
             env.update(STROBE_AGENT=agent, CUDA_INJECTION64_PATH=agent)
         return self.start(f"{name}-{len(self.programs)}", command, env, user).wait_for("ready", 60)
 
-    def trainer(self, framework, python, env=None):
-        """A training loop that waits for commands (tests/gpu/trainers)."""
-        env = {"XLA_PYTHON_CLIENT_PREALLOCATE": "false", "TF_CPP_MIN_LOG_LEVEL": "1", "PYTHONUNBUFFERED": "1", **self.setup.trainer, **(env or {})}
-        program = self.start(f"{framework}-{len(self.programs)}", [python, TRAINERS / f"{framework}_trainer.py"], env)
+    def trainers(self, framework, python, *environments):
+        """Training loops that wait for commands (tests/gpu/trainers). They start side by side, because imports and compilation take long."""
+        programs = []
+        for env in environments:
+            env = {"XLA_PYTHON_CLIENT_PREALLOCATE": "false", "TF_CPP_MIN_LOG_LEVEL": "1", "PYTHONUNBUFFERED": "1", **self.setup.trainer, **env}
+            programs.append(self.start(f"{framework}-{len(self.programs)}", [python, TRAINERS / f"{framework}_trainer.py"], env))
         try:
-            program.device = program.answer(120)["device"]
+            for program in programs:
+                program.device = program.answer(120)["device"]
         except Failed as failed:
             raise Failed(f"{framework} did not start: {failed}") from None
-        return program
+        return programs
+
+    def trainer(self, framework, python, env=None):
+        return self.trainers(framework, python, env or {})[0]
 
     def begin(self, duration, *flags):
         """Begins a capture, with further flags; finish() has its result."""

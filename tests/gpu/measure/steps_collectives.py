@@ -12,17 +12,21 @@ COST_BAR = 1.0  # Percent of an all-reduce, at all times.
 CALLS = 3000
 WANTED = {"Seq", "Process Group Name"}
 # Both ranks share the GPU, so that each may have only a part of its processors.
-TWO_RANKS = {"NCCL_MULTI_RANK_GPU_ENABLE": "1", "NCCL_MAX_CTAS": "8", "NCCL_NVLS_ENABLE": "0", "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1"}
+SHARED_GPU = {"NCCL_MULTI_RANK_GPU_ENABLE": "1", "NCCL_MAX_CTAS": "8", "NCCL_NVLS_ENABLE": "0", "MASTER_ADDR": "127.0.0.1"}
 
 
-def _job(rig, python, name, env):
+def _job(rig, python, name, env, size=2):
     port = str(free_port())
     ranks = [rig.start(f"{name}-{rank}", [python, TRAINERS / "collective_trainer.py"],
-                       {**TWO_RANKS, "MASTER_PORT": port, "RANK": str(rank), "LOCAL_RANK": str(rank), **env}) for rank in (0, 1)]
+                       {**SHARED_GPU, "WORLD_SIZE": str(size), "MASTER_PORT": port, "RANK": str(rank), "LOCAL_RANK": str(rank), **env}) for rank in range(size)]
     try:
         return ranks, [rank.answer(90) for rank in ranks][0]
     except Failed as failed:
-        raise NotHad(f"two ranks on one GPU did not start: {failed}") from None
+        raise NotHad(f"{size} ranks on one GPU did not start: {failed}") from None
+
+
+def _with_plugin(setup, rig):
+    return {**rig.agent_env(), "STROBE_BOOTSTRAP": "off", "STROBE_DEVICE": "off", "STROBE_COLLECTIVES": "times", "NCCL_PROFILER_PLUGIN": setup.place.agent}
 
 
 def _run(ranks, calls):
@@ -48,18 +52,33 @@ def _made(rig):
     return sorted(struct.unpack_from("<Q", path.read_bytes(), 256)[0] for path in (rig.strobe / "agent").glob("*.nccl"))
 
 
+def _one_rank(setup, rig, python):
+    """What an older NCCL tells the plugin, of a job that needs no second GPU."""
+    ranks, _ = _job(rig, python, "one", _with_plugin(setup, rig), size=1)
+    _run(ranks, CALLS)
+    for path in (rig.strobe / "agent").glob("*.nccl"):
+        header = path.read_bytes()[:272]
+        version, interface = struct.unpack_from("<II", header, 40)
+        made, communicators = struct.unpack_from("<QI", header, 256)
+        return f"one rank alone: NCCL {version}, interface {interface}, {communicators} communicators, {made} calls"
+    return "one rank alone: NCCL did not load the plugin"
+
+
 def two_ranks(setup):
     python = setup.pythons["torch"]
     if python is None:
         raise NotHad("no Python here has torch; $STROBE_GPU_PYTHON may name one")
     with Rig(setup, "nccl") as rig:
-        plain, machine = _job(rig, python, "plain", {})
-        ours, _ = _job(rig, python, "ours", {**rig.agent_env(), "STROBE_BOOTSTRAP": "off", "STROBE_DEVICE": "off", "STROBE_COLLECTIVES": "times",
-                                             "NCCL_PROFILER_PLUGIN": setup.place.agent})
+        try:
+            plain, machine = _job(rig, python, "plain", {})
+        except NotHad as reason:
+            raise NotHad(f"{reason}; {_one_rank(setup, rig, python)}") from None
+        ours, _ = _job(rig, python, "ours", _with_plugin(setup, rig))
         costs = []
         for _ in range(4):  # In turns.
             alone = _run(plain, CALLS)
             costs.append(percent(_run(ours, CALLS), alone))
+            setup.note(costs)
         for rank in plain:
             rank.stop()
         rig.begin(2)

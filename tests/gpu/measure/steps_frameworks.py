@@ -1,6 +1,5 @@
 """JAX and PyTorch programs that know nothing of Strobe: what is recorded, what it costs, and what happens beside their own profilers."""
 
-import json
 import random
 import statistics
 import time
@@ -138,14 +137,14 @@ def cost(setup, framework):
     does."""
     python = python_of(setup, framework)
     with Rig(setup, f"{framework}-cost") as rig:
-        programs = [rig.trainer(framework, python), rig.trainer(framework, python), rig.trainer(framework, python, rig.agent_env())]
+        programs = rig.trainers(framework, python, {}, {}, rig.agent_env())
         time.sleep(2.5)
         turns, longest = [], 0.0
         while len(turns) < 4 and (not turns or setup.left() > longest + 2):
             began = time.monotonic()
             turns.append(_turn(setup, rig, programs, framework, len(turns)))
             longest = max(longest, time.monotonic() - began)
-        (rig.folder / "turns.json").write_text(json.dumps(turns, indent=1))
+            setup.note(turns)
         base = statistics.median(turn["alone"] for turn in turns)
         figures = {}
         for name in ("another one alone", "nobody records", "Strobe prepares", "Strobe records", "its own profiler records"):
@@ -172,7 +171,8 @@ def small(setup, framework):
     second process like it is never recorded."""
     python = python_of(setup, framework)
     with Rig(setup, f"{framework}-small") as rig:
-        other, ours = rig.trainer(framework, python, {**MANY_SMALL, **setup.trainer}), rig.trainer(framework, python, {**rig.agent_env(), **MANY_SMALL, **setup.trainer})
+        model = {**MANY_SMALL, **setup.trainer}
+        other, ours = rig.trainers(framework, python, model, {**rig.agent_env(), **model})
         time.sleep(2.5)
         seconds, lead = setup.seconds(1), LEAD_SECONDS[framework]
         before, base = ratio(ours, other, setup.seconds(0.6), 3)
@@ -195,8 +195,7 @@ def look_back(setup, framework):
     python = python_of(setup, framework)
     with Rig(setup, f"{framework}-look-back", ("--flight-recorder=2s", "--flight-recorder-devices")) as rig:
         model = {**MANY_SMALL, **setup.trainer}
-        other, third = (rig.trainer(framework, python, model) for _ in range(2))
-        ours = rig.trainer(framework, python, {**by_agent(rig), **model})
+        other, third, ours = rig.trainers(framework, python, model, model, {**by_agent(rig), **model})
         ours.ask("run 7", 60)  # Recording begins five seconds after CUDA.
         cost, base = ratio(ours, other, setup.seconds(0.8), 4)
         noise, _ = ratio(third, other, setup.seconds(0.8), 2)

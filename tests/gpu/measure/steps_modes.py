@@ -1,8 +1,7 @@
-"""What each mode of tracers.device costs and leaves behind, for small and large kernels and CUDA graphs of JAX and PyTorch. All of it does not fit into one
-run beside the other steps: `--steps jax-modes,torch-modes`, then `--steps torch-kernels,jax-after,torch-after`, then `--steps fifty`."""
+"""What each mode of tracers.device costs and leaves behind, for small and large kernels and CUDA graphs of JAX and PyTorch."""
 
-import json
 import time
+from contextlib import ExitStack
 
 from .findings import judge, percent
 from .processes import Failed
@@ -36,7 +35,7 @@ def _during(rig, ours, other, flags, seconds, lead, base):
 def _pair(setup, rig, framework, model, env):
     python = python_of(setup, framework)
     model = {**model, **setup.trainer}
-    return rig.trainer(framework, python, {**env, **model}), rig.trainer(framework, python, model)
+    return rig.trainers(framework, python, {**env, **model}, model)
 
 
 def modes(setup, framework):
@@ -53,9 +52,9 @@ def modes(setup, framework):
             for mode in MODES:
                 cost, worker, kernels = _during(rig, ours, other, device(mode), seconds, lead, base)
                 figures[workload][mode] = cost
+                setup.note(figures)
                 if worker["outcome"] != "Ok" or kernels == 0:
                     bad.append(f"{workload}, {mode}: {told(worker)}, {kernels} kernels")
-    (setup.folder / f"{framework}-modes.json").write_text(json.dumps(figures, indent=1))
     text = "; ".join(f"{workload} ({row['step_us']:.0f} us a step): " + ", ".join(
         f"{mode} {row[mode]:+.1f} %" if row.get(mode) is not None else f"{mode} no value" for mode in MODES) for workload, row in figures.items())
     return judge(text, (not bad, "; ".join(bad)))
@@ -72,6 +71,7 @@ def torch_kernels(setup):
         for _ in range(3):
             cost, worker, kernels = _during(rig, ours, other, device("Kernels"), setup.seconds(1), lead, base)
             figures.append(cost)
+            setup.note(figures)
             sources = {row["source"] for row in worker["processes"]}
             if worker["outcome"] != "Ok" or kernels == 0 or sources != {"SOURCE_AGENT"}:
                 bad.append(f"{told(worker)}, {kernels} kernels, recorded by {', '.join(sorted(sources))}")
@@ -104,24 +104,29 @@ def after(setup, framework):
                     bad.append(f"{way}, {name}: {told(worker)}")
                 now, _ = ratio(ours, other, setup.seconds(0.6), 3)
                 figures.append(f"{way}, {name} {percent(now, base):+.1f} %")
+                setup.note(figures)
     return judge("; ".join(figures), (not bad, "; ".join(bad)))
 
 
 def fifty(setup):
-    """Fifty short captures of each mode while a program launches without a pause: nothing dies. As many as there is time for; the text has the number."""
-    counts, bad = {}, []
-    with Rig(setup, "fifty") as rig:
-        program = rig.cuda("cuda_program", setup.pace, 200, 2)
+    """Fifty short captures of each mode, at the same time, each of a program of its own that launches without a pause: nothing dies. As many as there is time
+    for; the text has the number."""
+    counts, bad = dict.fromkeys(MODES, 0), []
+    with ExitStack() as stack:
+        rigs = {mode: stack.enter_context(Rig(setup, f"fifty-{mode.lower()}")) for mode in MODES}
+        programs = {mode: rig.cuda("cuda_program", setup.pace, 200, 2) for mode, rig in rigs.items()}
         for number in range(2 if setup.rehearsal else FIFTY):
-            for mode in MODES:
-                if setup.left() < 12:
-                    break
-                flags = (*device(mode), "--detach") if number % 5 == 4 else device(mode)
-                worker = rig.capture(0.05, *flags)["worker"]
+            if setup.left() < 12:
+                break
+            for mode, rig in rigs.items():
+                rig.begin(0.05, *device(mode), *(("--detach",) if number % 5 == 4 else ()))
+            for mode, rig in rigs.items():
+                worker = rig.finish()["worker"]
                 if worker["outcome"] not in ("Ok", "EventsDropped"):
                     bad.append(f"{mode}: {told(worker)}")
-                if not program.lives():
-                    raise Failed(f"the program died after {counts}")
-                counts[mode] = counts.get(mode, 0) + 1
+                if not programs[mode].lives():
+                    raise Failed(f"the program of {mode} died in capture {number + 1}")
+                counts[mode] += 1
+            setup.note(counts)
     return judge("captures " + ", ".join(f"{mode} {count}" for mode, count in counts.items()), (not bad, "; ".join(bad[:3])),
-                 (min(counts.values(), default=0) >= (2 if setup.rehearsal else FIFTY), f"fewer than {FIFTY} of each: no time was left"))
+                 (min(counts.values()) >= (2 if setup.rehearsal else FIFTY), f"fewer than {FIFTY} of each: no time was left"))
