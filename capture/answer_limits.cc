@@ -7,8 +7,7 @@
 
 #include "common/base/clock.h"
 #include "common/base/strings.h"
-#include "common/text/name_rules.h"
-#include "common/text/utf8.h"
+#include "common/text/safe_text.h"
 
 namespace strobe::capture {
 namespace {

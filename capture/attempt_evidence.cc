@@ -73,9 +73,10 @@ void AttemptEvidence::Begin() {
     else if (share == 0)
       state_.End(member, Outcome::kBusy, "the evidence of other jobs is being read");
     else if (asked == kMaxAsked)
-      state_.End(member, Outcome::kBusy,
+      state_.End(member, Outcome::kTruncated,
                  StrCat("only the first ", kMaxAsked,
-                        " workers by rank are asked: there is no memory for the evidence of more"));
+                        " workers by rank are asked, because there is no memory for the evidence "
+                        "of more; ask about others by their labels (target.selector)"));
     else
       Ask(i, share, asked++ < kAskedForRas);
   }

@@ -6,7 +6,7 @@
 #include "capture/preflight_judgement.h"
 #include "capture/process_workers.h"
 #include "common/base/strings.h"
-#include "common/text/utf8.h"
+#include "common/text/safe_text.h"
 
 namespace strobe::capture {
 namespace {

@@ -12,7 +12,7 @@
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "common/base/version.h"
-#include "common/text/utf8.h"
+#include "common/text/safe_text.h"
 
 namespace strobe::capture {
 namespace {
@@ -261,7 +261,7 @@ std::string LargerJob(const AttemptResult& result) {
     size = told;
   }
   return size > result.workers.size()
-             ? StrCat("; the processes tell that their job has ", size, " (WORLD_SIZE)")
+             ? StrCat("; the processes report a job of ", size, " (WORLD_SIZE)")
              : std::string();
 }
 
@@ -344,7 +344,7 @@ void Conclude(const CaptureSpec& spec, AttemptResult& result) {
   };
   const std::string count =
       StrCat(result.ok, " of ", result.workers.size(), " workers Ok",
-             split ? StrCat(", all of ", pods.ok, " of ", pods.pods, " pods") : std::string());
+             split ? StrCat(", ", pods.ok, " of ", pods.pods, " pods complete") : std::string());
   const auto is_few = [](const RoleResult& role) { return role.ok < role.wanted; };
   // The worker at fault belongs to the role that is named, if too few of that one ended well: those
   // of other roles may have been called off because of it.
@@ -358,11 +358,10 @@ void Conclude(const CaptureSpec& spec, AttemptResult& result) {
     // could record.
     const bool cause_known = !worst.empty() && worst.front()->outcome != Outcome::kCancelled;
     result.reason = cause_known ? std::string(Name(worst.front()->outcome)) : "TooFewWorkers";
-    result.message =
-        few != result.roles.end()
-            ? StrCat(few->role, ": ", few->ok, " of ", few->pods, " pods Ok, at least ",
-                     few->wanted, " wanted", cause())
-            : StrCat(count, ", at least ", wanted, split ? " pods" : "", " wanted", cause());
+    result.message = few != result.roles.end()
+                         ? StrCat(few->role, ": ", few->ok, " of ", few->pods,
+                                  " pods Ok, at least ", few->wanted, " wanted", cause())
+                         : StrCat(count, ", at least ", wanted, " wanted", cause());
     return;
   }
   if (spec.on_late_start == OnLateStart::kDiscard && result.ok == result.workers.size() &&

@@ -74,18 +74,24 @@ std::string WhyNoSource(const CaptureSpec& spec, const v1::DescribeResponse& des
       std::any_of(sources.begin(), sources.end(),
                   [](const v1::Source& source) { return source.ended_programs() > 0; }))
     return "";
-  for (const v1::Source& source : description.sources()) {
-    if (!source.ready())
-      return StrCat("profiler server at ", source.address(), ": ", source.detail());
+  std::string why;
+  for (const v1::SourceKind kind : {v1::SOURCE_FRAMEWORK, v1::SOURCE_AGENT}) {
+    const auto lacking = std::find_if(sources.begin(), sources.end(), [&](const auto& source) {
+      return !source.ready() && (source.kind() == v1::SOURCE_AGENT) == (kind == v1::SOURCE_AGENT);
+    });
+    if (lacking == sources.end()) continue;
+    why += StrCat(why.empty() ? "" : "; ",
+                  kind == v1::SOURCE_AGENT ? "agent directory " : "profiler server at ",
+                  lacking->address(), ": ", lacking->detail());
   }
-  return "";
+  return why;
 }
 
 // Why the worker's inference server has too few requests; empty if it has enough.
 std::string WhyNoRequests(const CaptureSpec& spec, const v1::DescribeResponse& description) {
   if (spec.min_running_requests == 0) return "";
   if (!description.has_running_requests())
-    return "NoRequests: none of its processes tells iterations of an inference server, which "
+    return "NoRequests: none of its processes reports iterations of an inference server, which "
            "minRunningRequests counts the requests of";
   if (description.running_requests() >= spec.min_running_requests) return "";
   return StrCat("NoRequests: ", description.running_requests(), " of ", spec.min_running_requests,
@@ -98,7 +104,7 @@ PreflightJudgement JudgePreflight(const PreflightQuestion& question, const Targe
                                   const absl::StatusOr<Preflight>& answer) {
   if (!answer.ok()) {
     return Unable(OutcomeOfFailedCall(answer.status()),
-                  StrCat("sidecar at ", target.address, ": ", MessageOf(answer.status())));
+                  StrCat("no answer at ", target.address, ": ", MessageOf(answer.status())));
   }
   const v1::DescribeResponse& description = answer->description;
   if (description.protocol() != kWorkerProtocol) {

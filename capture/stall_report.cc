@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <set>
 #include <string_view>
 #include <utility>
@@ -12,10 +13,9 @@
 #include "collector/stall/evidence_files.h"
 #include "collector/stall/judge.h"
 #include "collector/stall/stack_groups.h"
-#include "collector/stall/verdict_text.h"
-#include "common/base/json_text.h"
+#include "collector/stall/verdict.h"
 #include "common/base/strings.h"
-#include "common/text/json_reader.h"
+#include "common/text/json.h"
 
 namespace strobe::capture {
 namespace {
@@ -97,6 +97,28 @@ std::string OwnStates(const std::string& bytes, int shift, const IsOwn& is_own) 
   return JsonText(states);
 }
 
+// The ranks, as its files name them, of which the worker tells that they have ended.
+std::set<int> EndedRanks(const WorkerEvidence& worker) {
+  stall::JobEvidence states;
+  for (const v1::EvidenceFile& file : worker.files) {
+    if (stall::KindOfEvidence(file.content()) == stall::EvidenceKind::kProcesses)
+      (void)stall::AddEvidence(file.name(), file.content(), states);
+  }
+  std::set<int> ended;
+  for (const auto& [rank, one] : states.ranks) {
+    if (one.state == stall::ProcessState::kGone) ended.insert(rank);
+  }
+  return ended;
+}
+
+// Makes the groups of a job whose ranks were raised its own.
+void ShiftGroups(int shift, std::vector<stall::FlightGroup>& groups) {
+  for (stall::FlightGroup& group : groups) {
+    group.name += StrCat("@", shift);
+    for (int& rank : group.ranks) rank += shift;
+  }
+}
+
 // The evidence of all workers together.
 class Joined {
  public:
@@ -104,9 +126,16 @@ class Joined {
     for (std::size_t i = 0; i < order.workers.size(); ++i) {
       const WorkerEvidence& worker = order.workers[i];
       for (const v1::EvidenceFile& file : worker.files) bytes_ += file.content().size();
-      for (const int rank : RanksOfFiles(worker)) owners_.try_emplace(rank + shifts_[i], i);
+      // An ended process may have the number of one that runs elsewhere since.
+      const std::set<int> ended = EndedRanks(worker);
+      for (const int rank : RanksOfFiles(worker)) {
+        if (!ended.contains(rank) && !Owns(i, rank + shifts_[i]))
+          contested_.insert(rank + shifts_[i]);
+      }
     }
     for (std::size_t i = 0; i < order.workers.size(); ++i) Add(i);
+    // Evidence of two jobs, mixed, would name anybody.
+    for (const int rank : contested_) evidence_.ranks.erase(rank);
     std::size_t processes = 0;
     for (const WorkerEvidence& worker : order.workers) processes += worker.processes;
     // Processes know better how many they are than their pods tell.
@@ -115,6 +144,8 @@ class Joined {
   }
 
   const stall::JobEvidence& evidence() const { return evidence_; }
+  // Ranks of which several workers tell, whose evidence does not count.
+  const std::set<int>& contested() const { return contested_; }
   // Null if no worker told of the rank.
   const WorkerEvidence* OwnerOf(int rank) const {
     const auto found = owners_.find(rank);
@@ -139,8 +170,24 @@ class Joined {
     int process = 0;
     for (auto& [rank, one] : evidence_.ranks) {
       if (!Owns(index, rank)) continue;
+      ShiftOwnJob(shifts_[index], one);
       one.label = worker.pod.empty() ? worker.name : worker.pod;
       if (worker.processes > 1) one.label += StrCat(", process ", process++);
+    }
+  }
+
+  // A worker whose ranks are raised may be a job of its own, as a replica of a service is: then its
+  // groups have its own ranks only.
+  static void ShiftOwnJob(int shift, stall::RankEvidence& one) {
+    const auto is_own = [shift](const stall::FlightGroup& group) {
+      return group.ranks.empty() || group.ranks.back() < shift;
+    };
+    if (shift == 0 || one.groups.empty() ||
+        !std::all_of(one.groups.begin(), one.groups.end(), is_own))
+      return;
+    ShiftGroups(shift, one.groups);
+    for (std::optional<stall::FlightRecord>* record : {&one.flight, &one.flight_later}) {
+      if (*record) ShiftGroups(shift, (*record)->groups);
     }
   }
 
@@ -175,6 +222,7 @@ class Joined {
   int world_ = 0;  // As processes tell it; 0 if none does.
   stall::JobEvidence evidence_{};
   std::map<int, std::size_t> owners_{};  // The worker that told of a rank, by rank.
+  std::set<int> contested_{};
 };
 
 EvidenceObject WorkerObject(const WorkerEvidence& worker) {
@@ -253,6 +301,10 @@ StallReport ReportStall(JobEvidenceOrder& order) {
   EvidenceObject verdict_object = EvidenceObject::parse(stall::VerdictJson(verdict, kOneLine));
   const auto text = verdict_object.at("text").get<std::string>();
   report.text = TextWithMissing(order, text);
+  if (const std::set<int>& contested = joined.contested(); !contested.empty())
+    report.text += StrCat("Several workers tell of ", contested.size() == 1 ? "rank " : "ranks ",
+                          stall::RanksText({contested.begin(), contested.end()}),
+                          ", as if they were of several jobs: choose one job's pods.\n");
   const auto with_stacks = static_cast<std::size_t>(
       std::count_if(evidence.ranks.begin(), evidence.ranks.end(),
                     [](const auto& one) { return one.second.stacks.has_value(); }));

@@ -5,9 +5,15 @@
 namespace strobe::cli {
 namespace {
 
-// The command's flags, separated by spaces.
-std::string FlagNames(const CLI::App& app) {
+std::vector<const CLI::App*> CommandsOf(const CLI::App& app) {
+  return app.get_subcommands([](const CLI::App*) { return true; });
+}
+
+// The command's own commands and flags, separated by spaces.
+std::string CompletionsOf(const CLI::App& app) {
   std::string words;
+  for (const CLI::App* command : CommandsOf(app))
+    words += StrCat(words.empty() ? "" : " ", command->get_name());
   for (const CLI::Option* option : app.get_options()) {
     for (const std::string& name : option->get_lnames())
       words += StrCat(words.empty() ? "" : " ", "--", name);
@@ -16,18 +22,22 @@ std::string FlagNames(const CLI::App& app) {
 }
 
 std::string Bash(const CLI::App& app) {
-  std::string commands, cases;
-  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
-    commands += StrCat(commands.empty() ? "" : " ", command->get_name());
-    cases += StrCat("    ", command->get_name(), ") words=\"", FlagNames(*command), "\" ;;\n");
+  std::string cases;
+  for (const CLI::App* command : CommandsOf(app)) {
+    cases += StrCat("    ", command->get_name(), ") words=\"", CompletionsOf(*command), "\"");
+    for (const CLI::App* below : CommandsOf(*command))
+      cases += StrCat("\n      [[ ${COMP_WORDS[2]} == ", below->get_name(), " ]] && words=\"",
+                      CompletionsOf(*below), "\"");
+    cases += " ;;\n";
   }
   return StrCat(
-      "_strobe() {\n  local words=\"", commands, " ", FlagNames(app),
-      "\"\n  case \"${COMP_WORDS[1]}\" in\n", cases,
-      "  esac\n  if [[ ${COMP_WORDS[COMP_CWORD-1]} == --logdir ]]; then\n    COMPREPLY=($(compgen "
-      "-d -- \"${COMP_WORDS[COMP_CWORD]}\"))\n"
-      "  else\n    COMPREPLY=($(compgen -W \"$words\" -- \"${COMP_WORDS[COMP_CWORD]}\"))\n  fi\n}\n"
-      "complete -F _strobe strobe\n");
+      "_strobe() {\n  local words=\"", CompletionsOf(app), "\"\n  case \"${COMP_WORDS[1]}\" in\n",
+      cases,
+      "  esac\n  local word=${COMP_WORDS[COMP_CWORD]} hidden='-*'\n  [[ $word == -* ]] && hidden=\n"
+      "  if [[ ${COMP_WORDS[COMP_CWORD-1]} == --logdir ]]; then\n"
+      "    COMPREPLY=($(compgen -d -- \"$word\"))\n  else\n"
+      "    COMPREPLY=($(compgen -W \"$words\" -X \"$hidden\" -- \"$word\"))\n  fi\n}\n"
+      "complete -o default -F _strobe strobe\n");
 }
 
 // Text within single quotes, as fish reads it.
@@ -42,7 +52,7 @@ std::string FishQuoted(std::string_view text) {
 
 std::string Fish(const CLI::App& app) {
   std::string script;
-  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
+  for (const CLI::App* command : CommandsOf(app)) {
     script += StrCat("complete -c strobe -f -n __fish_use_subcommand -a ", command->get_name(),
                      " -d ", FishQuoted(command->get_description()), "\n");
     for (const CLI::Option* option : command->get_options()) {

@@ -23,6 +23,7 @@
 #include "cli/stall/why_command.h"
 #include "common/base/ending_signals.h"
 #include "common/base/flag_failure.h"
+#include "common/base/help_format.h"
 #include "common/base/log.h"
 #include "common/base/program_start.h"
 #include "common/base/version.h"
@@ -55,61 +56,43 @@ Command AddKube(CLI::App& app) {
 
 std::vector<Command> AddCommands(CLI::App& app) {
   return {
-      AddCommand(
-          app, "capture",
-          "Record a trace of all workers, beginning at the same instant, and store it in a logdir.",
-          AddCaptureFlags, RunCapture),
+      AddCommand(app, "capture", "Record a trace of all workers, beginning at the same instant.",
+                 AddCaptureFlags, RunCapture),
+      AddCommand(app, "view", "Show traces in the browser.", AddViewFlags, RunView),
+      AddCommand(app, "report", "Show who holds up the others, and where each worker's time goes.",
+                 AddReportFlags, RunReport),
+      AddCommand(app, "inspect",
+                 "Show whether traces are complete, their steps, and which events take the time.",
+                 AddInspectFlags, RunInspect),
+      AddCommand(app, "why", "Find out which rank holds up a job that stands still.", AddWhyFlags,
+                 RunWhy),
+      AddCommand(app, "stacks", "Show the Python stacks of all ranks, equal ones together.",
+                 AddStacksFlags, RunStacks),
       AddCommand(app, "ls", "List the runs of a logdir, or the workers of one run.", AddLsFlags,
                  RunLs),
       AddCommand(app, "cp", "Copy runs from one logdir to another and verify their checksums.",
                  AddCpFlags, RunCp),
       AddCommand(app, "rm", "Delete runs of a logdir.", AddRmFlags, RunRm),
-      AddCommand(
-          app, "inspect",
-          "Show whether traces are complete, their training steps, and which events take the time.",
-          AddInspectFlags, RunInspect),
-      AddCommand(app, "report",
-                 "Show where the time of each worker went: steps, breakdown, operations.",
-                 AddReportFlags, RunReport),
       AddCommand(app, "convert", "Convert traces for chrome://tracing, Perfetto or a spreadsheet.",
                  AddConvertFlags, RunConvert),
+      AddCommand(app, "merge", "Merge the traces of all workers of a run into one, on one clock.",
+                 AddMergeFlags, RunConvert),
       AddCommand(app, "fleet",
                  "Convert all runs of a logdir for SQL engines, here or by a Job in a cluster.",
                  AddFleetFlags, RunFleet),
-      AddCommand(app, "merge", "Merge the traces of all workers of a run into one, on one clock.",
-                 AddMergeFlags, RunConvert),
-      AddCommand(app, "view", "Show traces in the browser.", AddViewFlags, RunView),
       AddCommand(app, "serve", "Show traces to many people, each of whom logs in.", AddServeFlags,
                  RunServe),
-      AddCommand(app, "why", "Find out which rank holds up a job that stands still.", AddWhyFlags,
-                 RunWhy),
-      AddCommand(app, "stacks", "Show the Python stacks of all ranks, equal ones together.",
-                 AddStacksFlags, RunStacks),
-      AddCommand(app, "outcomes",
-                 "Explain what each outcome of a worker means and what to do about it.",
-                 AddOutcomesFlags, RunOutcomes),
       AddKube(app),
+      AddCommand(app, "outcomes", "Explain how a worker's capture can end, and what to do.",
+                 AddOutcomesFlags, RunOutcomes),
       AddCompletion(app),
   };
 }
 
-bool IsCommand(const CLI::App& app, const char* name) {
-  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
-    if (command->check_name(name)) return true;
-  }
-  return false;
-}
-
 int Run(CLI::App& app, const std::vector<Command>& commands, int argc, char** argv) {
-  // CLI11 would call an unknown command an unexpected argument.
   if (argc > 1 && std::string_view(argv[1]) == "query") {
     std::cerr << "strobe: query is a command of the Python package (make wheel) and needs pip "
                  "install 'duckdb>=1.1'; strobe convert --to parquet writes the same tables\n";
-    return kExitWrongFlags;
-  }
-  if (argc > 1 && argv[1][0] != '-' && !IsCommand(app, argv[1])) {
-    std::cerr << "strobe: there is no command \"" << argv[1] << "\"; " << app.get_name()
-              << " --help lists them\n";
     return kExitWrongFlags;
   }
   app.failure_message(FlagFailure<CLI::App, CLI::Error>);
@@ -125,12 +108,14 @@ int Run(CLI::App& app, const std::vector<Command>& commands, int argc, char** ar
 int Main(int argc, char** argv) {
   CLI::App app("Record synchronized profiles of many workers, and work with the recorded runs.",
                "strobe");
+  app.formatter(std::make_shared<HelpFormat<CLI::Formatter, CLI::App, CLI::Option>>());
   app.set_version_flag("--version", kVersion);
   app.require_subcommand(1);
   app.footer(
       "Example:\n"
       "  strobe capture --insecure-plaintext --workers 10.0.0.2:9470,10.0.0.3:9470 --logdir "
       "/nfs/logs\n"
+      "  strobe view /nfs/logs\n"
       "strobe COMMAND --help explains a command and its flags.");
   return Run(app, AddCommands(app), argc, argv);
 }
@@ -140,6 +125,7 @@ int Main(int argc, char** argv) {
 int MainOfPlugin(bool completes, int argc, char** argv) {
   CLI::App app("Record synchronized profiles of the jobs of a Kubernetes cluster.",
                "kubectl strobe");
+  app.formatter(std::make_shared<HelpFormat<CLI::Formatter, CLI::App, CLI::Option>>());
   app.set_version_flag("--version", kVersion);
   app.footer(
       "Example:\n"

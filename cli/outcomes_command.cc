@@ -3,6 +3,7 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
+#include "absl/strings/match.h"
 #include "cli/base/common_flags.h"
 #include "common/base/strings.h"
 #include "common/protocol/outcome.h"
@@ -19,7 +20,8 @@ std::string_view Cure(const OutcomeInfo& info) {
 template <typename Visit>
 void ForEachOutcome(const std::string& name, const Visit& visit) {
   for (const OutcomeInfo& info : AllOutcomes()) {
-    if (info.outcome != Outcome::kUnknown && (name.empty() || info.name == name)) visit(info);
+    if (info.outcome == Outcome::kUnknown) continue;
+    if (name.empty() || absl::EqualsIgnoreCase(ToAbsl(info.name), name)) visit(info);
   }
 }
 
@@ -28,9 +30,7 @@ void ForEachOutcome(const std::string& name, const Visit& visit) {
 void AddOutcomesFlags(CLI::App& command, OutcomesFlags& flags) {
   command.add_option("name", flags.name, "explain only this outcome, such as LateStart");
   command.add_flag("--markdown", flags.markdown, "print a Markdown table");
-  command.add_option("--output", flags.output, "text or json")
-      ->capture_default_str()
-      ->check(CLI::IsMember({"text", "json"}));
+  AddOutputFlag(command, flags.output, "", {"text", "json"});
   command.footer(
       "Examples:\n"
       "  strobe outcomes\n"

@@ -37,8 +37,8 @@ constexpr std::uint64_t kMaxScratchBytes = std::uint64_t{4} << 30;
 Scratch MakeScratch(const RouterOptions& options) {
   const std::uint64_t all = std::min(options.cache.max_bytes / 2, kMaxScratchBytes);
   return {.folder = options.cache.directory,
-          .shares = std::make_shared<ByteShares>(
-              ByteShares::Limits{.all = all, .each = options.many_askers ? all / 2 : all})};
+          .shares = std::make_shared<fair::ByteShares>(
+              fair::ByteShares::Limits{.all = all, .each = options.many_askers ? all / 2 : all})};
 }
 
 // Leaves the room for answers out of the cache's.

@@ -19,11 +19,10 @@
 #include <string_view>
 
 #include "agent/evidence/flight_dump.h"
-#include "agent/evidence/own_memory.h"
+#include "agent/evidence/memory_view.h"
 #include "agent/evidence/python_layout.h"
 #include "agent/evidence/python_stacks.h"
 #include "agent/evidence/small_file.h"
-#include "agent/evidence/stacks_text.h"
 #include "agent/evidence/thread_facts.h"
 #include "agent/recorder/quiet_thread.h"
 #include "agent/wire/evidence_file.h"

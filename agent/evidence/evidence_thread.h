@@ -2,7 +2,7 @@
 // then writes it into files of the agent directory:
 //
 //   <stem>.evidence   orders, a beat, and the process's position in its job (agent/wire)
-//   <stem>.a.stacks   Python stacks of all threads, as stacks_text.h writes them
+//   <stem>.a.stacks   Python stacks of all threads, as StacksText writes them
 //   <stem>.a.fr       the Flight Recorder's dump
 //   <stem>.b.stacks, <stem>.b.fr   a second look, about a second later
 //

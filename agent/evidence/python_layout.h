@@ -3,8 +3,10 @@
 // 3.9 to 3.12 by tables, whose numbers come from the headers of each version; 3.13 and 3.14 tell
 // them in the first words of _PyRuntime. Everything else is refused.
 #pragma once
+
 #include <cstdint>
 #include <optional>
+#include <span>
 
 #include "agent/evidence/memory_view.h"
 
@@ -42,5 +44,10 @@ inline constexpr int kMaxFrameBytes = 256, kMaxCodeBytes = 512;
 // `runtime` is the address of _PyRuntime, and `minor` the version that Python tells. None if the
 // version is not known or what it tells contradicts it, and for builds without the lock.
 std::optional<PythonLayout> LayoutOf(const MemoryView& memory, std::uint64_t runtime, int minor);
+
+// The line of an instruction, from the tables that CPython's compiler makes, for any bytes.
+// `minor` is the version, 3.minor. `offset` is the instruction's place in the bytecode, in bytes.
+// -1 if the instruction has no line, or the table is damaged.
+int LineOf(int minor, std::span<const std::uint8_t> table, int first_line, std::int64_t offset);
 
 }  // namespace strobe::agent

@@ -1,6 +1,7 @@
 // The Python stacks of all threads, read from memory that the threads change meanwhile. It takes no
 // lock and calls nothing of the interpreter. Whatever the memory holds, reading ends.
 #pragma once
+
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -10,6 +11,7 @@
 
 #include "agent/evidence/memory_view.h"
 #include "agent/evidence/python_layout.h"
+#include "agent/evidence/thread_facts.h"
 
 namespace strobe::agent {
 
@@ -103,5 +105,12 @@ class StackReader {
   std::unordered_map<std::uint64_t, Code> codes_;
   bool cut_ = false;
 };
+
+inline constexpr std::size_t kMaxStacksText = std::size_t{4} << 20;
+
+// The text of a process's stacks, as collector/stall/stack_dump.h reads it. Pure. At most
+// kMaxStacksText; whole frames are left out behind it. `looked_at_ns` is since 1970.
+std::string StacksText(const PythonStacks& stacks, int minor, std::int64_t looked_at_ns,
+                       const std::function<ThreadFacts(std::uint64_t tid)>& facts);
 
 }  // namespace strobe::agent

@@ -54,6 +54,8 @@ ThreadFacts FactsOf(std::uint64_t tid) {
   const std::string syscall = ReadOfThread(tid, "syscall");
   facts.syscall = OrDash(syscall.substr(0, syscall.find(' ')));
   facts.name = OrDash(ReadOfThread(tid, "comm"));
+  const std::string schedstat = ReadOfThread(tid, "schedstat");
+  facts.ran = OrDash(schedstat.substr(0, schedstat.find(' ')));
   return facts;
 }
 

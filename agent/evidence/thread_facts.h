@@ -9,6 +9,7 @@ namespace strobe::agent {
 struct ThreadFacts {
   char state = '?';  // The kernel's letter, such as S.
   std::string wchan = "-", syscall = "-", name = "-";
+  std::string ran = "-";  // On a processor so far, in nanoseconds.
 };
 
 ThreadFacts FactsOf(std::uint64_t tid);

@@ -2,6 +2,12 @@
 #pragma once
 #include <CLI/CLI.hpp>
 #include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "common/base/duration.h"
+#include "common/base/strings.h"
 
 namespace strobe::cli {
 
@@ -17,17 +23,34 @@ inline constexpr char kCommonFlags[] = "Options";
 inline void AddStorageConfigFlag(CLI::App& command, std::string& file) {
   command
       .add_option("--storage-config", file,
-                  "YAML file with the settings of object stores; see docs/how-to/storage.md")
+                  "settings of object stores, in YAML; see docs/how-to/storage.md")
       ->envname("STROBE_STORAGE_CONFIG")
       ->check(CLI::ExistingFile);
 }
 
-// --output, for commands whose result people and programs read. `json` says what JSON contains, if
-// that is not the same as the table.
-inline void AddOutputFlag(CLI::App& command, std::string& output, const std::string& json = "") {
-  command.add_option("--output", output, "table, or json" + json)
+// The traces that a command reads.
+inline void AddPlaceArgument(CLI::App& command, std::string& place) {
+  command
+      .add_option(
+          "place", place,
+          "a run, a logdir (then its newest run), a .xplane.pb file, or a trace in Chrome's "
+          "format (.json, .json.gz)")
+      ->required();
+}
+
+// The value of a flag that takes a duration.
+inline absl::StatusOr<Nanos> DurationOf(std::string_view flag, const std::string& text) {
+  absl::StatusOr<Nanos> parsed = ParseDuration(text);
+  if (parsed.ok()) return parsed;
+  return absl::InvalidArgumentError(StrCat(flag, ": ", MessageOf(parsed.status())));
+}
+
+// --output, for commands whose result people and programs read. `more` ends its explanation.
+inline void AddOutputFlag(CLI::App& command, std::string& output, const std::string& more = "",
+                          const std::vector<std::string>& formats = {"table", "json"}) {
+  command.add_option("--output", output, "format of the result" + more)
       ->capture_default_str()
-      ->check(CLI::IsMember({"table", "json"}));
+      ->check(CLI::IsMember(formats));
 }
 
 }  // namespace strobe::cli

@@ -46,6 +46,17 @@ absl::StatusOr<OpenLocation> OpenRunLocation(const std::string& text,
   return open;
 }
 
+absl::StatusOr<OpenLocation> OpenExistingLocation(const std::string& text,
+                                                  const std::string& storage_config,
+                                                  const storage::StoreLimits& limits) {
+  ASSIGN_OR_RETURN(OpenLocation open, OpenRunLocation(text, storage_config, limits));
+  const storage::Logdir& logdir = open.location.logdir;
+  std::error_code error;
+  if (logdir.scheme() == "file" && !std::filesystem::exists(logdir.path(), error))
+    return absl::NotFoundError(StrCat("there is no directory ", logdir.path()));
+  return open;
+}
+
 int Complain(const absl::Status& status) {
   std::cerr << CamelCase(status.code()) << ": " << MessageOf(status) << "\n";
   return absl::IsInvalidArgument(status) ? kExitWrongFlags : kExitFailed;

@@ -24,6 +24,11 @@ absl::StatusOr<OpenLocation> OpenRunLocation(const std::string& text,
                                              const std::string& storage_config,
                                              const storage::StoreLimits& limits = {});
 
+// Opens what a command reads: NotFound also for a folder of this machine that does not exist.
+absl::StatusOr<OpenLocation> OpenExistingLocation(const std::string& text,
+                                                  const std::string& storage_config,
+                                                  const storage::StoreLimits& limits = {});
+
 // Prints "PermissionDenied: <message>" to stderr. Returns the exit code: kExitWrongFlags for
 // InvalidArgument, otherwise kExitFailed.
 int Complain(const absl::Status& status);

@@ -10,7 +10,7 @@
 #include "collector/trace/kineto/trace_file.h"
 #include "collector/trace/xplane/file_kind.h"
 #include "common/base/file_descriptor.h"
-#include "common/base/file_stamp.h"
+#include "common/base/files.h"
 #include "common/base/hash.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
@@ -268,7 +268,7 @@ absl::StatusOr<std::string> NewestRun(const OpenLocation& open) {
   const storage::Logdir& logdir = open.location.logdir;
   std::error_code error;
   if (logdir.scheme() == "file" && !fs::exists(logdir.path(), error))
-    return absl::NotFoundError(StrCat("there is no directory ", logdir.path()));
+    return absl::NotFoundError(StrCat("there is no file or directory ", logdir.path()));
   const absl::StatusOr<Found> files = TracesIn(logdir.path());
   const bool json = logdir.scheme() == "file" && files.ok() && !files->names.empty();
   return absl::NotFoundError(StrCat(logdir.url(), " has no runs; strobe capture makes one",

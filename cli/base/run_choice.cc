@@ -2,13 +2,13 @@
 
 #include <algorithm>
 
+#include "cli/base/common_flags.h"
 #include "cli/base/runs.h"
 #include "collector/store/catalog/run_entry.h"
 #include "common/base/duration.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
-#include "common/text/name_rules.h"
-#include "common/text/plain_text.h"
+#include "common/text/safe_text.h"
 
 namespace strobe::cli {
 namespace {
@@ -34,10 +34,8 @@ absl::Status AddFound(storage::ObjectStore& store, const RunChoice& choice, Wall
                       std::vector<std::string>& runs) {
   std::optional<WallTime> limit;  // Runs that began before it are old enough.
   if (choice.older_than) {
-    const absl::StatusOr<Nanos> age = ParseDuration(*choice.older_than);
-    if (!age.ok())
-      return absl::InvalidArgumentError(StrCat("--older-than: ", MessageOf(age.status())));
-    limit = now - *age;
+    ASSIGN_OR_RETURN(const Nanos age, DurationOf("--older-than", *choice.older_than));
+    limit = now - age;
   }
   ASSIGN_OR_RETURN(const std::vector<std::string> found, ListRuns(store));
   for (const std::string& run : found) {
@@ -55,11 +53,13 @@ void AddRunChoiceFlags(CLI::App& command, RunChoice& choice) {
 
 void AddOlderThanFlag(CLI::App& command, RunChoice& choice) {
   // Not bound to the field itself, because CLI11 takes an empty text for no value then.
-  command.add_option_function<std::string>(
-      "--older-than", [&choice](const std::string& age) { choice.older_than = age; },
-      "all runs that are older than this duration, such as 720h, by the time at the start of their "
-      "names, YYYY_MM_DD_hh_mm_ss in UTC; names that are only such a time may be in local time, so "
-      "these runs must be 14h older");
+  command
+      .add_option_function<std::string>(
+          "--older-than", [&choice](const std::string& age) { choice.older_than = age; },
+          "all runs that are older, such as 720h, by the time at the start of their names, in UTC; "
+          "runs "
+          "whose name is only a time must be 14h older, because it may be local time")
+      ->type_name("DURATION");
 }
 
 absl::StatusOr<std::vector<std::string>> ChooseRuns(storage::ObjectStore& store,

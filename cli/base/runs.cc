@@ -7,13 +7,12 @@
 #include "cli/base/report_table.h"
 #include "collector/store/catalog/run_facts.h"
 #include "common/base/duration.h"
-#include "common/base/json_text.h"
 #include "common/base/parallel.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
+#include "common/text/json.h"
 #include "common/text/message_json.h"
-#include "common/text/name_rules.h"
-#include "common/text/plain_text.h"
+#include "common/text/safe_text.h"
 
 namespace strobe::cli {
 namespace {

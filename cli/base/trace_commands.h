@@ -18,7 +18,7 @@ struct ReportFlags {
   std::size_t top = 10;  // Operations of all workers.
 };
 struct ConvertFlags {
-  std::string location{}, storage_config{}, to = "chrome", out{};
+  std::string location{}, storage_config{}, to{}, out{};
   bool quiet = false, no_stats = false;
 };
 

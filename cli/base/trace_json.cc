@@ -12,7 +12,7 @@
 #include "collector/trace/kineto/trace_file.h"
 #include "collector/trace/xplane/file_kind.h"
 #include "common/base/file_descriptor.h"
-#include "common/base/file_stamp.h"
+#include "common/base/files.h"
 #include "common/base/hash.h"
 #include "common/base/new_file.h"
 #include "common/base/status_macros.h"
@@ -104,8 +104,8 @@ class BytesInMemory {
 JsonConversions::JsonConversions(const Limits& limits, std::shared_ptr<const Clock> clock)
     : limits_(limits),
       clock_(std::move(clock)),
-      shares_(std::make_shared<ByteShares>(
-          ByteShares::Limits{.all = limits.all_bytes, .each = limits.all_bytes})) {}
+      shares_(std::make_shared<fair::ByteShares>(
+          fair::ByteShares::Limits{.all = limits.all_bytes, .each = limits.all_bytes})) {}
 
 JsonConversions::Run::Run(std::shared_ptr<JsonConversions> all, const Cancellation* stop)
     : all_(std::move(all)),
@@ -120,7 +120,8 @@ absl::Status JsonConversions::Run::CheckTime() const {
       "the copy with strobe view");
 }
 
-absl::Status JsonConversions::Run::Charge(std::uint64_t bytes, ByteShares::Holding& held) const {
+absl::Status JsonConversions::Run::Charge(std::uint64_t bytes,
+                                          fair::ByteShares::Holding& held) const {
   if (bytes <= held.bytes()) return absl::OkStatus();
   if (bytes_ + bytes > all_->limits_.run_bytes)
     return absl::InvalidArgumentError(
@@ -152,7 +153,7 @@ absl::StatusOr<convert::OpenTrace> JsonConversions::Run::Convert(const std::stri
   } const end{all};
   kineto::ReadReport report;
   BytesInMemory source(bytes);
-  ByteShares::Holding held = ByteShares::Begin(all.shares_, "");
+  fair::ByteShares::Holding held = fair::ByteShares::Begin(all.shares_, "");
   ASSIGN_OR_RETURN(convert::OpenTrace trace,
                    Open(
                        name,
@@ -165,7 +166,7 @@ absl::StatusOr<convert::OpenTrace> JsonConversions::Run::Convert(const std::stri
   held.Release();
   RETURN_IF_ERROR(Charge(trace.bytes().size(), held));
   bytes_ += trace.bytes().size();
-  trace.held = std::make_shared<ByteShares::Holding>(std::move(held));
+  trace.held = std::make_shared<fair::ByteShares::Holding>(std::move(held));
   return trace;
 }
 

@@ -9,10 +9,10 @@
 #include "absl/status/statusor.h"
 #include "collector/trace/convert/align.h"
 #include "collector/trace/xplane/file_kind.h"
-#include "common/base/byte_shares.h"
 #include "common/base/cancellation.h"
 #include "common/base/clock.h"
 #include "common/base/mutex.h"
+#include "common/fair/byte_shares.h"
 
 namespace strobe::cli {
 
@@ -42,7 +42,7 @@ class JsonConversions {
    private:
     absl::Status CheckTime() const;
     // Makes the holding hold that many bytes.
-    absl::Status Charge(std::uint64_t bytes, ByteShares::Holding& held) const;
+    absl::Status Charge(std::uint64_t bytes, fair::ByteShares::Holding& held) const;
 
     const std::shared_ptr<JsonConversions> all_;
     const Cancellation* const stop_;
@@ -53,7 +53,7 @@ class JsonConversions {
  private:
   const Limits limits_;
   const std::shared_ptr<const Clock> clock_;
-  const std::shared_ptr<ByteShares> shares_;
+  const std::shared_ptr<fair::ByteShares> shares_;
   Mutex mutex_;
   int running_ ABSL_GUARDED_BY(mutex_) = 0;
 };

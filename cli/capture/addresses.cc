@@ -7,7 +7,7 @@
 #include "absl/strings/ascii.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
-#include "common/text/name_rules.h"
+#include "common/text/safe_text.h"
 
 namespace strobe::cli {
 namespace {

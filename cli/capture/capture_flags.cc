@@ -17,8 +17,8 @@
 #include "common/base/duration.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
-#include "common/text/name_rules.h"
 #include "common/text/quantity.h"
+#include "common/text/safe_text.h"
 
 namespace strobe::cli {
 namespace {
@@ -27,10 +27,7 @@ namespace {
 template <typename T>
 absl::Status ParseOptional(std::string_view flag, const std::string& text, T& target) {
   if (text.empty()) return absl::OkStatus();
-  const absl::StatusOr<Nanos> parsed = ParseDuration(text);
-  if (!parsed.ok())
-    return absl::InvalidArgumentError(StrCat(flag, ": ", MessageOf(parsed.status())));
-  target = *parsed;
+  ASSIGN_OR_RETURN(target, DurationOf(flag, text));
   return absl::OkStatus();
 }
 
@@ -222,74 +219,73 @@ CLI::Validator PercentText() {
 }
 
 void AddTimeFlags(CLI::App& command, CaptureFlags& flags) {
-  command.add_option("--duration", flags.duration, "how long to record, from 1ms to 10m")
-      ->capture_default_str();
+  command.add_option("--duration", flags.duration, "how long to record, 1ms to 10m")
+      ->capture_default_str()
+      ->type_name("DURATION");
   command
-      .add_option("--steps", flags.steps,
-                  "record this many training steps, the same on all workers, instead of a window "
-                  "of time; --duration applies only if the workers report no steps [by time]")
+      .add_option(
+          "--steps", flags.steps,
+          "record this many training steps, the same ones on all workers, instead of a time "
+          "window; --duration applies if the workers report no steps")
       ->check(CLI::Range(1, 10000));
   command.option_defaults()->group("When it records");
-  command.add_option("--at-step", flags.at_step,
-                     "with --steps, the first step: a number, *N for the next multiple of N, or "
-                     "next [next]");
-  command.add_option("--look-back", flags.look_back,
-                     "how far the traces reach back before the start, at most 10m, on workers "
-                     "whose flight recorder is on [as far as the sidecar's --flight-recorder]");
-  command.add_option("--delay", flags.delay,
-                     "time from now to the start, at most 1h [the shortest one that is safe]");
+  const auto add = [&](const char* name, std::string& value, const char* about) {
+    return command.add_option(name, value, about)->type_name("DURATION");
+  };
   command
-      .add_option("--ready-timeout", flags.ready_timeout,
-                  "how long to wait for workers that are busy or not available yet, at most 1h")
+      .add_option("--at-step", flags.at_step,
+                  "with --steps, the first step: a number, *N for the next multiple of N, or next "
+                  "[next]")
+      ->type_name("STEP");
+  add("--look-back", flags.look_back,
+      "how far back before the start to record, at most 10m, on workers whose flight recorder is "
+      "on [the sidecar's --flight-recorder]");
+  add("--delay", flags.delay, "start this long from now, at most 1h [as soon as is safe]");
+  add("--ready-timeout", flags.ready_timeout,
+      "how long to wait for workers that are busy or not available yet, at most 1h")
       ->capture_default_str();
   command
       .add_option("--min-running-requests", flags.min_running_requests,
-                  "wait until so many requests run or wait in each inference server, as long as "
-                  "--ready-timeout allows")
+                  "wait, at most --ready-timeout, until each inference server has this many "
+                  "requests")
       ->check(CLI::Range(1, 100'000));
-  command.add_option("--collect-timeout", flags.collect_timeout,
-                     "how long collecting and uploading the traces may take, at least 1s [3m, or "
-                     "twice the duration]");
-  command.add_option("--guard", flags.guard,
-                     "time to record before and after the window, so that workers that start late "
-                     "still cover it [from the measured lateness, at least 5ms]");
-  command.add_option("--max-skew", flags.max_skew,
-                     "largest time between the starts of two workers [any]");
-  command.add_option("--max-pause", flags.max_pause,
-                     "how long programs may stand still while their recording ends: what is "
-                     "expected to take longer is not recorded [5s, or any with the sidecar's "
-                     "--allow-stalls]");
+  add("--collect-timeout", flags.collect_timeout,
+      "how long collecting and uploading may take, at least 1s [3m, or twice the duration]");
+  add("--guard", flags.guard,
+      "extra time to record before and after the window, for workers that start late [from the "
+      "measured lateness, at least 5ms]");
+  add("--max-skew", flags.max_skew, "largest time between the starts of two workers [any]");
+  add("--max-pause", flags.max_pause,
+      "leave out programs that would stand still for longer when their recording ends [5s, or any "
+      "with the sidecar's --allow-stalls]");
 }
 
 void AddRuleFlags(CLI::App& command, CaptureFlags& flags) {
   command.option_defaults()->group("Which workers, and when the capture succeeds");
   command
       .add_option("--on-late-start", flags.on_late_start,
-                  "what to do with a trace that does not cover the whole window: Keep or Discard")
+                  "what to do with a trace that does not cover the whole window")
       ->capture_default_str()
       ->check(CLI::IsMember({"Keep", "Discard"}));
   command
-      .add_option("--min-workers", flags.min_workers,
-                  "how many workers must have a usable trace, as a number or a percentage")
-      ->capture_default_str();
+      .add_option("--min-workers", flags.min_workers, "how many workers must have a usable trace")
+      ->capture_default_str()
+      ->type_name("NUMBER|PERCENT");
   command.add_option("--attempts", flags.attempts, "maximum number of attempts")
       ->capture_default_str()
       ->check(CLI::Range(1, 10));
-  command
-      .add_option("--ranks", flags.ranks,
-                  "record only the processes with these ranks in the job, such as 0,7")
+  command.add_option("--ranks", flags.ranks, "record only these ranks of the job, such as 0,7")
       ->delimiter(',')
       ->check(CLI::Range(0, 999'999'999));
   command
       .add_option("--local-ranks", flags.local_ranks,
-                  "of each worker, record only the processes with these local ranks, such as 0")
+                  "record only these local ranks of each worker, such as 0")
       ->delimiter(',')
       ->check(CLI::Range(0, 999'999'999));
   command.option_defaults()->group("What it may cost the job");
   command
       .add_option("--max-bytes-per-worker", flags.max_bytes,
-                  "refuse traces that are larger than this quantity of bytes, such as 512Mi [no "
-                  "limit]")
+                  "refuse traces that are larger than this, such as 512Mi [no limit]")
       ->type_name("QUANTITY")
       ->transform(BytesText());
   command
@@ -301,8 +297,9 @@ void AddRuleFlags(CLI::App& command, CaptureFlags& flags) {
       ->transform(PercentText());
   command
       .add_option("--abort-slowdown", flags.abort_slowdown,
-                  "stop a worker's capture when its training steps take this percentage longer "
-                  "than before; needs the agent or Strobe's Python package in the trainer [never]")
+                  "stop a worker's capture when its steps take this percentage longer than before; "
+                  "needs the agent or the package too [never]")
+      ->type_name("PERCENT")
       ->check(CLI::Range(1, 10000));
 }
 
@@ -310,20 +307,20 @@ void AddTracerFlags(CLI::App& command, TracerFlags& flags) {
   command.option_defaults()->group("What it records");
   command
       .add_option("--host-tracer-level", flags.host,
-                  "what to record on the host: Disabled (nothing), Critical (annotations), Info "
-                  "(also costly operations), Verbose (everything); or 0 to 3")
+                  "on the host: Disabled, Critical (annotations), Info (also costly operations) or "
+                  "Verbose (everything); or 0 to 3")
       ->default_str(std::string(capture::kHostLevels[capture::kDefaultHostLevel]))
       ->type_name("LEVEL")
       ->transform(LevelText(capture::kHostLevels));
   command
       .add_option("--host-filter", flags.host_filter,
-                  "bit mask: annotations that have a mask are recorded only if the two share a bit "
+                  "bit mask: an annotation that has a mask is recorded if the two share a bit "
                   "[all]")
       ->check(CLI::Range(1u, std::numeric_limits<unsigned>::max()));
   command
       .add_option("--device-tracer-level", flags.device,
-                  "what to record of accelerators: Disabled or Enabled; or, of GPUs, only Kernels, "
-                  "Launches, Graphs or All; or 0 to 5")
+                  "of accelerators: Disabled or Enabled; or, of GPUs, only Kernels, Launches, "
+                  "Graphs or All; or 0 to 5")
       ->default_str(std::string(kDeviceModes[capture::kDefaultDeviceLevel]))
       ->type_name("LEVEL")
       ->transform(LevelText(kDeviceModes));
@@ -331,18 +328,17 @@ void AddTracerFlags(CLI::App& command, TracerFlags& flags) {
                    "detach CUPTI from the programs after recording GPUs, where that is safe");
   command
       .add_option("--python-tracer-level", flags.python,
-                  "whether to record Python calls: Enabled or Disabled; or 1 or 0")
+                  "Python calls: Enabled or Disabled; or 1 or 0")
       ->default_str(std::string(capture::kSwitchLevels[0]))
       ->type_name("LEVEL")
       ->transform(LevelText(capture::kSwitchLevels));
   command.option_defaults()->group("What PyTorch records besides");
-  command.add_flag("--shapes", flags.shapes, "record the shapes and types of operators' inputs");
-  command.add_flag("--stacks", flags.stacks,
-                   "record every Python function, which slows the trainer down");
-  command.add_flag("--memory", flags.memory, "record memory allocations");
+  command.add_flag("--shapes", flags.shapes, "shapes and types of operators' inputs");
+  command.add_flag("--stacks", flags.stacks, "every Python function; slows the trainer down");
+  command.add_flag("--memory", flags.memory, "memory allocations");
   command.add_flag("--flops", flags.flops,
-                   "estimate operators' floating-point operations; includes --shapes");
-  command.add_flag("--modules", flags.modules, "record calls of modules; includes --stacks");
+                   "estimated floating-point operations of operators; includes --shapes");
+  command.add_flag("--modules", flags.modules, "calls of modules; includes --stacks");
   command.add_flag("--keep-original", flags.keep_original,
                    "keep the profiler's own JSON file next to the trace");
 }
@@ -350,17 +346,17 @@ void AddTracerFlags(CLI::App& command, TracerFlags& flags) {
 void AddStockServerFlags(CLI::App& command, CaptureFlags& flags) {
   command.option_defaults()->group("Stock profiler servers");
   command.add_flag("--server-saves", flags.server_saves,
-                   "each server writes its trace to the logdir itself; "
-                   "the skew cannot be measured then");
+                   "each server writes its trace to the logdir itself; the skew is not measured");
   command.add_flag("--host-tracing-on-old-servers", flags.risks.host_tracing_on_old_servers,
-                   "also record host annotations through servers from before 2026; "
-                   "this crashes trainers with jaxlib 0.5.0 to 0.8.3 and without TensorFlow");
+                   "also record host annotations through servers from before 2026; this crashes "
+                   "trainers with jaxlib 0.5.0 to 0.8.3 and without TensorFlow");
   command.add_flag("--gpu-tracing-by-servers", flags.risks.gpu_tracing_by_servers,
-                   "also record NVIDIA GPUs through servers of this machine; the "
-                   "end of such a recording can take the GPU from the program");
-  command.add_option("--worker-list", flags.worker_list,
-                     "Cloud TPU only: comma-separated list of the slice's workers; the master "
-                     "named by --workers profiles them");
+                   "also record NVIDIA GPUs through servers of this machine; the end of the "
+                   "recording can take the GPU from the program");
+  command
+      .add_option("--worker-list", flags.worker_list,
+                  "Cloud TPU: the slice's workers, which the master named by --workers profiles")
+      ->type_name("ADDRESSES");
 }
 
 }  // namespace
@@ -368,42 +364,40 @@ void AddStockServerFlags(CLI::App& command, CaptureFlags& flags) {
 void AddCaptureFlags(CLI::App& command, CaptureFlags& flags) {
   command
       .add_option("--workers", flags.workers,
-                  "comma-separated list of host:port or grpc://host:port, each the address of a "
-                  "sidecar or of a stock profiler server; or ROLE=host:port for each, to compare "
-                  "workers only with those of their role")
+                  "sidecars as host:port, profiler servers as grpc://host:port, separated by "
+                  "commas; ROLE=host:port compares workers only within their role")
+      ->type_name("ADDRESSES")
       ->required();
   command
       .add_option("--logdir", flags.logdir,
                   "where to store the run: a path or a URL that every sidecar can write to")
+      ->type_name("URL")
       ->required();
-  command.add_option("--run", flags.run, "name of the run [<time>_capture_<digits>]");
-  command.add_flag(
-      "--insecure-plaintext", flags.insecure_plaintext,
-      "connect to workers without TLS; required, because this command has no certificates");
+  command.add_flag("--insecure-plaintext", flags.insecure_plaintext,
+                   "connect without TLS; required, because this command has no certificates");
   AddTimeFlags(command, flags);
   AddRuleFlags(command, flags);
   AddTracerFlags(command, flags.tracers);
   AddStockServerFlags(command, flags);
   command.option_defaults()->group(kCommonFlags);
-  AddStorageConfigFlag(command, flags.storage_config);
-  AddOutputFlag(command, flags.output, " with the run's manifest");
-  command
-      .add_option("--progress", flags.progress,
-                  "how stderr shows the progress: text, or json with one event per line")
+  command.add_option("--run", flags.run, "name of the run [<time>_capture_<digits>]")
+      ->type_name("NAME");
+  AddOutputFlag(command, flags.output, "; json is the run's manifest");
+  command.add_option("--progress", flags.progress, "format of the progress on stderr")
       ->capture_default_str()
       ->check(CLI::IsMember({"text", "json"}));
   command.add_flag("--quiet", flags.quiet, "show no progress");
+  AddStorageConfigFlag(command, flags.storage_config);
   command.footer(
       "Examples:\n"
-      "  strobe capture --insecure-plaintext --workers 10.0.0.2:9470,10.0.0.3:9470 --logdir "
-      "/nfs/logs --duration 2s\n"
-      "  strobe capture --insecure-plaintext --workers grpc://localhost:9012 --logdir /tmp/logs   "
-      "# a stock profiler server\n"
+      "  strobe capture --insecure-plaintext --workers 10.0.0.2:9470,10.0.0.3:9470 \\\n"
+      "    --logdir /nfs/logs --duration 2s\n"
+      "  strobe capture --insecure-plaintext --workers grpc://localhost:9012 --logdir /tmp/logs\n"
       "  strobe capture --insecure-plaintext --workers "
-      "prefill=10.0.0.2:9470,decode=10.0.0.3:9470 --logdir /nfs/logs --min-running-requests 1 "
-      "--ready-timeout 2m\n"
+      "prefill=10.0.0.2:9470,decode=10.0.0.3:9470 \\\n"
+      "    --logdir /nfs/logs --min-running-requests 1 --ready-timeout 2m\n"
       "Ctrl-C ends the recording early and keeps it. Pressed again, it cancels the capture; with "
-      "--worker-list\nit does so at once.\n"
+      "--worker-list it does so at once.\n"
       "Exit code: 0 enough workers have a trace in the logdir, 1 they do not, 2 a flag is wrong.");
 }
 

@@ -2,6 +2,7 @@
 #include <iostream>
 #include <memory>
 #include <thread>
+#include <utility>
 
 #include "cli/base/common_flags.h"
 #include "cli/base/open_location.h"
@@ -16,9 +17,9 @@
 #include "collector/trace/convert/chrome_trace.h"
 #include "collector/trace/convert/perfetto_trace.h"
 #include "collector/trace/index/build.h"
-#include "common/base/json_text.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
+#include "common/text/json.h"
 
 namespace strobe::cli {
 namespace {
@@ -156,6 +157,19 @@ absl::Status WriteWhole(const ConvertFlags& flags, const std::vector<OpenTrace>&
   return damaged == 0 ? status : WriteOutFile(flags, opened, traces, written);
 }
 
+// What the name of the file to write says that it is to be.
+std::string FormatOf(std::string_view out) {
+  if (out.ends_with(".gz")) out.remove_suffix(3);
+  constexpr std::pair<std::string_view, const char*> kEndings[] = {
+      {".pftrace", "perfetto"}, {".perfetto-trace", "perfetto"}, {".csv", "stats"},
+      {".index", "index"},      {".xplane.pb", "xplane"},
+  };
+  for (const auto& [ending, format] : kEndings) {
+    if (out.ends_with(ending)) return format;
+  }
+  return "chrome";
+}
+
 absl::Status Convert(const ConvertFlags& flags, std::uint64_t& written) {
   ASSIGN_OR_RETURN(const std::vector<OpenTrace> opened,
                    OpenTraces(flags.location, flags.storage_config));
@@ -178,36 +192,28 @@ void AddSharedFlags(CLI::App& command, ConvertFlags& flags, const std::string& a
 }  // namespace
 
 void AddConvertFlags(CLI::App& command, ConvertFlags& flags) {
-  command
-      .add_option(
-          "place", flags.location,
-          "a .xplane.pb file, a trace in Chrome's format (.json, .json.gz), a run, or a logdir "
-          "(then its newest run)")
-      ->required();
+  AddPlaceArgument(command, flags.location);
   command
       .add_option(
           "--to", flags.to,
-          "chrome (JSON for chrome://tracing, Perfetto and speedscope), perfetto (Perfetto's own "
-          "format, smaller and faster to load), stats (count and times of each kind of event, as "
-          "CSV, or as JSON when the file's name ends in .json), index (of one trace, so that "
-          "strobe "
-          "view opens it at once), parquet (tables for SQL engines, in a directory) or xplane (one "
-          "trace of all workers for XProf, as strobe merge writes it; or a single .json file as an "
-          "XSpace)")
-      ->capture_default_str()
+          "chrome: JSON for chrome://tracing, Perfetto and speedscope; perfetto: its own format, "
+          "smaller and faster; stats: count and times of each kind of event, as CSV or .json; "
+          "index: opens one trace at once in strobe view; parquet: tables for SQL engines; "
+          "xplane: one trace of all workers for XProf, also from a .json file [by the ending of "
+          "--out, else chrome]")
       ->check(CLI::IsMember({"chrome", "perfetto", "stats", "index", "parquet", "xplane"}));
   command
       .add_option(
           "-o,--out", flags.out,
-          "the file to write, compressed when its name ends in .gz; - = standard output; for "
-          "parquet a directory, to which further runs can be added")
+          "the file to write, compressed if it ends in .gz; - = standard output; for parquet a "
+          "folder, which may have other runs")
+      ->type_name("FILE")
       ->required();
   command.add_flag("--no-stats", flags.no_stats,
-                   "for parquet: leave out the table of the events' stats, which is the largest");
+                   "for parquet: leave out the events' stats, the largest table");
   AddSharedFlags(
       command, flags,
-      "All workers of a run are put on one timeline; their clocks are corrected by the measured "
-      "offsets.\n"
+      "All workers of a run are put on one clock, by the measured offsets.\n"
       "Examples:\n"
       "  strobe convert /nfs/logs --to perfetto -o run.pftrace      # open in ui.perfetto.dev\n"
       "  strobe convert worker-0.xplane.pb --to chrome -o trace.json.gz\n"
@@ -224,16 +230,17 @@ void AddMergeFlags(CLI::App& command, ConvertFlags& flags) {
       .add_option("-o,--out", flags.out,
                   "the .xplane.pb file to write; XProf finds it in "
                   "<folder>/plugins/profile/<run>/")
+      ->type_name("FILE")
       ->required();
-  AddSharedFlags(
-      command, flags,
-      "The name of each plane is followed by the name of its worker. Clocks are corrected by the "
-      "measured offsets.\n"
-      "Example:\n"
-      "  strobe merge gs://bucket/logs -o all.xplane.pb\n");
+  AddSharedFlags(command, flags,
+                 "The name of each plane ends with the name of its worker.\n"
+                 "Example:\n"
+                 "  strobe merge gs://bucket/logs -o all.xplane.pb\n");
 }
 
-int RunConvert(const ConvertFlags& flags) {
+int RunConvert(const ConvertFlags& given) {
+  ConvertFlags flags = given;
+  if (flags.to.empty()) flags.to = FormatOf(flags.out);
   std::uint64_t written = 0;
   if (const absl::Status status = Convert(flags, written); !status.ok()) return Complain(status);
   if (!flags.quiet && flags.out != "-")

@@ -16,11 +16,10 @@
 #include "collector/trace/analysis/verdict.h"
 #include "collector/trace/digest/device_lines.h"
 #include "common/base/duration.h"
-#include "common/base/json_text.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
-#include "common/text/plain_text.h"
-#include "common/text/utf8.h"
+#include "common/text/json.h"
+#include "common/text/safe_text.h"
 
 namespace strobe::cli {
 namespace {
@@ -243,24 +242,16 @@ absl::StatusOr<std::vector<Inspected>> InspectAll(const std::vector<OpenTrace>& 
 }  // namespace
 
 void AddInspectFlags(CLI::App& command, InspectFlags& flags) {
-  command
-      .add_option(
-          "place", flags.location,
-          "a .xplane.pb file, a trace in Chrome's format (.json, .json.gz), a run, or a logdir "
-          "(then its newest run)")
-      ->required();
-  command
-      .add_option("--top", flags.top, "how many kinds of events to show for each plane; 0 = none")
+  AddPlaceArgument(command, flags.location);
+  command.add_option("--top", flags.top, "how many kinds of events to show of each plane")
       ->capture_default_str();
-  command.add_option("--plane", flags.plane, "show only planes whose name contains this text");
-  command.add_flag(
-      "--expect-device", flags.expect_device,
-      "the job uses an accelerator: report a trace without the accelerator's plane as incomplete");
-  AddOutputFlag(command, flags.output, " with all kinds of events");
+  command.add_option("--plane", flags.plane, "show only planes with this text in their name");
+  command.add_flag("--expect-device", flags.expect_device,
+                   "the job uses an accelerator: a trace without one is incomplete");
+  AddOutputFlag(command, flags.output, "; json has all kinds of events");
   AddStorageConfigFlag(command, flags.storage_config);
   command.footer(
-      "The first lines show whether the trace is complete and, if not, why and what to do. strobe "
-      "outcomes lists the causes.\n"
+      "The first lines show whether the trace is complete and, if not, why and what to do.\n"
       "Examples:\n"
       "  strobe inspect /nfs/logs\n"
       "  strobe inspect gs://bucket/logs/plugins/profile/RUN --plane GPU --top 30\n"

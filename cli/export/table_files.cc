@@ -6,14 +6,14 @@
 #include "cli/base/output_file.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
-#include "common/text/url_text.h"
+#include "common/text/safe_text.h"
 
 namespace strobe::cli {
 namespace {
 
 namespace fs = std::filesystem;
 
-class TableFile : public table::TableOutput {
+class TableFile : public table::Output {
  public:
   TableFile(std::unique_ptr<OutputFile> file, std::uint64_t& written)
       : file_(std::move(file)), written_(written) {}
@@ -33,12 +33,11 @@ class TableFile : public table::TableOutput {
 }  // namespace
 
 absl::Status WriteTableFiles(const convert::AlignedTraces& traces, const std::string& run,
-                             const std::string& directory, const table::TableOptions& options,
+                             const std::string& directory, const table::Options& options,
                              std::uint64_t& written) {
   const std::string partition = StrCat("run=", UrlEncode(run.empty() ? "run" : run));
-  const auto open =
-      [&](std::string_view name,
-          std::string_view worker) -> absl::StatusOr<std::unique_ptr<table::TableOutput>> {
+  const auto open = [&](std::string_view name,
+                        std::string_view worker) -> absl::StatusOr<std::unique_ptr<table::Output>> {
     std::string folder = StrCat(directory, "/", name, "/", partition);
     if (!worker.empty()) folder += StrCat("/worker=", UrlEncode(worker));
     std::error_code error;

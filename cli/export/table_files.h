@@ -13,7 +13,7 @@ namespace strobe::cli {
 // have are percent-encoded. A file appears when it is complete, and replaces one of the same run
 // and worker. An empty `run` becomes "run". Sets `written` to the bytes of all files.
 absl::Status WriteTableFiles(const convert::AlignedTraces& traces, const std::string& run,
-                             const std::string& directory, const table::TableOptions& options,
+                             const std::string& directory, const table::Options& options,
                              std::uint64_t& written);
 
 }  // namespace strobe::cli

@@ -8,10 +8,10 @@
 #include "cli/base/interrupts.h"
 #include "cli/base/open_location.h"
 #include "cli/fleet/fleet_run.h"
-#include "common/base/json_text.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
-#include "common/text/plain_text.h"
+#include "common/text/json.h"
+#include "common/text/safe_text.h"
 
 namespace strobe::cli {
 namespace {
@@ -86,7 +86,7 @@ absl::StatusOr<FleetTotals> ConvertShare(const FleetFlags& flags, const Cancella
         StrCat("there is no share ", flags.share.index, " of ", flags.share.of));
   const storage::StoreLimits limits{.cancellation = &stop};
   ASSIGN_OR_RETURN(const OpenLocation from,
-                   OpenRunLocation(flags.location, flags.storage_config, limits));
+                   OpenExistingLocation(flags.location, flags.storage_config, limits));
   ASSIGN_OR_RETURN(const OpenLocation to, OpenRunLocation(flags.out, flags.storage_config, limits));
   if (!to.location.run.empty())
     return absl::InvalidArgumentError(
@@ -136,15 +136,13 @@ void AddJobFlags(CLI::App& command, FleetFlags& flags) {
     return command.add_option(name, value, about)->capture_default_str()->group(group);
   };
   add("--name", job.name, "the Job's name");
-  add("--workers", job.workers, "number of shares that the runs are divided into, one pod each")
+  add("--workers", job.workers, "number of pods; each converts one share of the runs")
       ->check(CLI::Range(1, 100'000));
   add("--at-once", job.at_once, "how many pods run at the same time; 0 = all")
       ->check(CLI::Range(0, 100'000));
-  add("--service-account", job.service_account,
-      "service account of the pods, for workload identity");
-  add("--secret", job.secrets, "a Secret whose keys become environment variables; may be repeated");
-  add("--claim", job.claims,
-      "CLAIM:/path: a PersistentVolumeClaim and where it is mounted; may be repeated");
+  add("--service-account", job.service_account, "of the pods, for workload identity");
+  add("--secret", job.secrets, "a Secret whose keys become environment variables");
+  add("--claim", job.claims, "CLAIM:/path: a PersistentVolumeClaim and where it is mounted");
   add("--cpu", job.cpu, "CPU request of a pod; it uses one core");
   add("--memory", job.memory, "memory request and limit of a pod");
   add("--disk", job.disk, "disk of a pod, for the tables of one run at a time");
@@ -154,30 +152,28 @@ void AddJobFlags(CLI::App& command, FleetFlags& flags) {
 
 void AddFleetFlags(CLI::App& command, FleetFlags& flags) {
   command.add_option("logdir", flags.location, "the logdir whose runs are converted")->required();
-  command.add_option("--to", flags.to, "parquet: the tables of docs/reference/tables.md")
+  command.add_option("--to", flags.to, "the tables of docs/reference/tables.md")
       ->capture_default_str()
       ->check(CLI::IsMember({"parquet"}));
   command
-      .add_option("-o,--out", flags.out,
-                  "directory or URL (file, s3, gs, az) to which tables and reports are written")
+      .add_option("-o,--out", flags.out, "folder or URL (file, s3, gs, az) for tables and reports")
+      ->type_name("URL")
       ->required();
-  command.add_flag("--no-stats", flags.no_stats,
-                   "leave out the table of the events' stats, which is the largest");
-  command.add_option("--of", flags.share.of, "number of shares that the runs are divided into")
+  command.add_flag("--no-stats", flags.no_stats, "leave out the events' stats, the largest table");
+  command.add_option("--of", flags.share.of, "number of shares of the runs")
       ->capture_default_str()
       ->check(CLI::Range(1, 100'000));
   command.add_option("--index", flags.share.index, "the share to convert, from 0")
       ->capture_default_str()
       ->envname("JOB_COMPLETION_INDEX");
   command.add_option("--scratch", flags.scratch,
-                     "existing directory for the tables of one run at a time [the system's "
-                     "temporary one]");
+                     "folder for the tables of one run at a time [the system's temporary one]");
   command.add_flag("--quiet", flags.quiet, "print no line per run");
   AddJobFlags(command, flags);
   AddStorageConfigFlag(command, flags.storage_config);
   command.footer(
-      "A run that has already been converted is skipped, unless its traces have changed. Tables of "
-      "a run are complete when its row is in the table runs.\n"
+      "Skips runs that are converted already, unless their traces have changed. A run's tables are "
+      "complete when its row is in the table runs.\n"
       "Examples:\n"
       "  strobe fleet /nfs/logs --to parquet --out /nfs/tables\n"
       "  strobe fleet s3://bucket/logs --to parquet --out s3://bucket/tables --workers 64 \\\n"

@@ -8,11 +8,9 @@
 #include "cli/base/report_table.h"
 #include "common/base/enum_names.h"
 #include "common/base/hash.h"
-#include "common/base/json_text.h"
 #include "common/base/strings.h"
-#include "common/text/plain_text.h"
-#include "common/text/url_text.h"
-#include "common/text/utf8.h"
+#include "common/text/json.h"
+#include "common/text/safe_text.h"
 
 namespace strobe::cli {
 namespace {

@@ -11,7 +11,7 @@
 #include "collector/trace/report/run_report.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
-#include "common/text/url_text.h"
+#include "common/text/safe_text.h"
 
 namespace strobe::cli {
 namespace {

@@ -5,9 +5,9 @@
 #include <set>
 
 #include "common/base/enum_names.h"
-#include "common/base/json_text.h"
 #include "common/base/strings.h"
 #include "common/protocol/outcome.h"
+#include "common/text/json.h"
 #include "operator/base/json_fields.h"
 #include "operator/base/names.h"
 

@@ -5,7 +5,7 @@
 #include "cli/base/common_flags.h"
 #include "cli/base/interrupts.h"
 #include "cli/base/open_location.h"
-#include "cli/base/progress_text.h"
+#include "cli/base/progress.h"
 #include "cli/kube/kube_commands.h"
 #include "cli/kube/kube_session.h"
 #include "cli/kube/kubectl.h"

@@ -119,7 +119,7 @@ absl::Status AskWorkers(const nlohmann::ordered_json& request, Nanos timeout,
 }
 
 absl::Status Check(const KubeCheckFlags& flags, std::vector<Finding>& findings) {
-  ASSIGN_OR_RETURN(const Nanos timeout, ParseDuration(flags.timeout));
+  ASSIGN_OR_RETURN(const Nanos timeout, DurationOf("--timeout", flags.timeout));
   // Checks the flags before asking the cluster, so that a wrong one is reported at once.
   if (flags.from.empty()) RETURN_IF_ERROR(cluster::RequestOf(flags.request, nullptr).status());
   cluster::KubectlProcess reader(flags.connection.Arguments());

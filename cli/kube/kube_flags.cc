@@ -39,19 +39,19 @@ constexpr char kExitCodes[] =
 
 void AddTargetFlags(CLI::App& command, cluster::CaptureRequestFlags& flags) {
   command.add_option("target", flags.target,
-                     "the workers: one job as KIND/NAME, such as job/llm, or pods as pod/NAME; or "
-                     "several targets of one service as ROLE=KIND/NAME or ROLE=LABELS, which are "
-                     "recorded at one instant");
-  command.add_option("-l,--selector", flags.selector,
-                     "the workers by the labels of their pods, such as app=train");
+                     "a job as KIND/NAME, such as job/llm, or pods as pod/NAME; or each part of a "
+                     "service as ROLE=KIND/NAME or ROLE=LABELS");
+  command.add_option("-l,--selector", flags.selector, "pods by their labels, such as app=train")
+      ->type_name("LABELS");
 }
 
 // The flags that describe a capture.
 void AddRequestFlags(CLI::App& command, cluster::CaptureRequestFlags& flags, std::string& from) {
   AddTargetFlags(command, flags);
-  command.add_option(
-      "-f,--from", from,
-      "file with a ProfileRequest, whose fields the flags override; - is standard input");
+  command
+      .add_option("-f,--from", from,
+                  "a ProfileRequest, whose fields the flags override; - = standard input")
+      ->type_name("FILE");
   for (const cluster::FieldFlag& field : cluster::FieldFlags()) {
     const std::string flag(field.flag);
     command.add_option(flag, flags.fields[flag], std::string(field.help))
@@ -60,26 +60,27 @@ void AddRequestFlags(CLI::App& command, cluster::CaptureRequestFlags& flags, std
   }
   command
       .add_option("--at-step", flags.at_step,
-                  "with --steps, the first step: a number, *N for the next multiple of N, or "
-                  "next")
+                  "with --steps, the first step: a number, *N for the next multiple of N, or next")
+      ->type_name("STEP")
       ->group("When it records");
 }
 
 void AddEvidenceFlags(CLI::App& command, KubeEvidenceFlags& flags) {
   AddTargetFlags(command, flags.request);
-  command.add_option("--logdir", flags.request.fields["--logdir"],
-                     "where the evidence is written, as the workers see it [the policy's default]");
-  command.add_option("--output", flags.output, "text or json")
-      ->capture_default_str()
-      ->check(CLI::IsMember({"text", "json"}));
+  command
+      .add_option("--logdir", flags.request.fields["--logdir"],
+                  "where the evidence is written, as the workers see it [the policy's default]")
+      ->type_name("URL");
+  AddOutputFlag(command, flags.output, "", {"text", "json"});
   command.add_option("--timeout", flags.timeout, "how long the operator may take")
-      ->capture_default_str();
+      ->capture_default_str()
+      ->type_name("DURATION");
   AddConnectionFlags(command, flags.connection);
 }
 
 constexpr char kEvidenceCodes[] =
-    "The evidence is kept in a run, and the request for a day. You need the rights that a capture "
-    "needs; stacks have names and paths of the program.\n"
+    "The evidence, which has names and paths of the program, is kept in a run. You need the rights "
+    "that a capture needs.\n"
     "Exit code: 0 answered, also where nobody is named; 1 no answer, 2 a flag is wrong.";
 
 void AddNames(CLI::App& command, KubeNamesFlags& flags, const char* which) {
@@ -88,7 +89,7 @@ void AddNames(CLI::App& command, KubeNamesFlags& flags, const char* which) {
 }
 
 void AddKubectlOutput(CLI::App& command, std::string& output) {
-  command.add_option("-o,--output", output, "table, json, yaml or name")
+  command.add_option("-o,--output", output, "format of the result")
       ->capture_default_str()
       ->check(CLI::IsMember({"table", "json", "yaml", "name"}));
 }
@@ -110,7 +111,7 @@ std::vector<std::string> ConnectionFlags::Arguments() const {
 void AddConnectionFlags(CLI::App& command, ConnectionFlags& flags) {
   for (const Passed& passed : kPassed)
     command.add_option(passed.names, flags.*passed.value, passed.help)->group(kConnectionGroup);
-  command.add_option("--as-group", flags.as_group, "a group to impersonate; may be repeated")
+  command.add_option("--as-group", flags.as_group, "a group to impersonate")
       ->allow_extra_args(false)  // The next word may be the job.
       ->group(kConnectionGroup);
   command
@@ -121,34 +122,33 @@ void AddConnectionFlags(CLI::App& command, ConnectionFlags& flags) {
 
 void AddKubeCaptureFlags(CLI::App& command, KubeCaptureFlags& flags) {
   AddRequestFlags(command, flags.request, flags.from);
-  command.add_option("--name", flags.request.name,
-                     "name of the request [the job's, with letters appended]");
+  command
+      .add_option("--name", flags.request.name,
+                  "name of the request [the job's, with letters appended]")
+      ->type_name("NAME");
   command
       .add_option(
           "--dry-run", flags.dry_run,
-          "server: let the API server check the request without storing it; client: only build it")
+          "server: the API server checks the request and does not store it; client: only build it")
       ->check(CLI::IsMember({"server", "client", "none"}));
   command
       .add_option("-o,--output", flags.output,
-                  "print the request as json or yaml, or its name, and do not wait; with --wait, "
-                  "print it when it has ended")
+                  "print the request and do not wait; with --wait, print it when it has ended")
       ->check(CLI::IsMember({"json", "yaml", "name"}));
   auto* wait = command.add_flag("--wait", flags.wait,
-                                "wait until the request has ended; the default without --output");
+                                "wait until the request has ended, the default without --output");
   command.add_flag("--no-wait", flags.no_wait, "only create the request")->excludes(wait);
   command.add_flag("--open", flags.open,
-                   "when the run is stored, show it as kubectl strobe view does");
+                   "show the stored run in the browser, as kubectl strobe view does");
   command.add_flag("--quiet", flags.quiet, "show no progress");
   AddConnectionFlags(command, flags.connection);
   command.footer(StrCat(
-      "A field that no flag sets has the default of the ProfileRequest; see kubectl explain "
-      "profilerequest.spec.\n"
+      "Defaults are those of the ProfileRequest: kubectl explain profilerequest.spec.\n"
       "Examples:\n"
       "  kubectl strobe capture job/llm -n ml --duration 2s\n"
       "  kubectl strobe capture jobset/llm -n ml --steps 5 --ranks 0,7 --logdir gs://traces/ml\n"
       "  kubectl strobe capture job/llm -n ml --dry-run=server -o yaml\n"
-      "  kubectl strobe capture prefill=deploy/vllm-p decode=deploy/vllm-d -n ml --duration 2s "
-      "--open\n"
+      "  kubectl strobe capture prefill=deploy/vllm-p decode=deploy/vllm-d -n ml --open\n"
       "Ctrl-C cancels the capture. Pressed again, it ends the command without waiting.\n",
       kExitCodes));
 }
@@ -157,11 +157,11 @@ void AddKubeCheckFlags(CLI::App& command, KubeCheckFlags& flags) {
   AddRequestFlags(command, flags.request, flags.from);
   AddOutputFlag(command, flags.output);
   command.add_option("--timeout", flags.timeout, "how long the operator and the workers may take")
-      ->capture_default_str();
+      ->capture_default_str()
+      ->type_name("DURATION");
   AddConnectionFlags(command, flags.connection);
   command.footer(
-      "Creates a request with preflightOnly and deletes it again. Nothing is recorded. Each worker "
-      "writes and deletes a small object in the logdir.\n"
+      "Nothing is recorded; each worker writes and deletes a small object in the logdir.\n"
       "Examples:\n"
       "  kubectl strobe check job/llm -n ml\n"
       "  kubectl strobe check job/llm -n ml --duration 5m --logdir gs://traces/ml --output json\n"
@@ -170,20 +170,20 @@ void AddKubeCheckFlags(CLI::App& command, KubeCheckFlags& flags) {
 
 void AddKubeWhyFlags(CLI::App& command, KubeEvidenceFlags& flags) {
   AddEvidenceFlags(command, flags);
-  command.footer(StrCat(
-      "Asks all processes of the job at once for their stacks, collectives and connections, and "
-      "says which rank holds up the others. Nothing is recorded.\n"
-      "Examples:\n"
-      "  kubectl strobe why job/llm -n ml\n"
-      "  kubectl strobe why jobset/llm -n ml --output json | jq -r .class\n",
-      kEvidenceCodes));
+  command.footer(
+      StrCat("Asks all processes of the job at once for their stacks, collectives and connections. "
+             "Nothing "
+             "is recorded.\n"
+             "Examples:\n"
+             "  kubectl strobe why job/llm -n ml\n"
+             "  kubectl strobe why jobset/llm -n ml --output json | jq -r .class\n",
+             kEvidenceCodes));
 }
 
 void AddKubeStacksFlags(CLI::App& command, KubeEvidenceFlags& flags) {
   AddEvidenceFlags(command, flags);
   command.footer(
-      StrCat("Shows the Python stacks of the main threads, equal ones together, the rarest first. "
-             "strobe stacks shows all threads of a run's folder evidence.\n"
+      StrCat("Shows the main threads; strobe stacks shows all threads of a run's folder evidence.\n"
              "Examples:\n"
              "  kubectl strobe stacks job/llm -n ml\n",
              kEvidenceCodes));
@@ -192,17 +192,21 @@ void AddKubeStacksFlags(CLI::App& command, KubeEvidenceFlags& flags) {
 void AddKubeViewFlags(CLI::App& command, KubeViewFlags& flags) {
   command.add_option("run", flags.what, "name of a request, or the URL of a run or of a logdir")
       ->required();
-  command.add_option("--service-account", flags.service_account,
-                     "identity with which the viewer reads the traces [that of the job's pods]");
+  command
+      .add_option("--service-account", flags.service_account,
+                  "identity that reads the traces [that of the job's pods]")
+      ->type_name("NAME");
   command.add_option("--image", flags.image,
-                     "image with the program strobe [the one that the job's pods name]");
+                     "image with the program strobe [the one of the job's pods]");
   command.add_option("--memory", flags.memory, "memory limit of the viewer")->capture_default_str();
   command
       .add_option("--deadline", flags.deadline,
-                  "Kubernetes removes the viewer after this time, whatever happens to this command")
-      ->capture_default_str();
+                  "Kubernetes removes the viewer after this time in any case")
+      ->capture_default_str()
+      ->type_name("DURATION");
   command.add_option("--timeout", flags.timeout, "how long the viewer may take to start")
-      ->capture_default_str();
+      ->capture_default_str()
+      ->type_name("DURATION");
   command.add_option("--port", flags.port, "local port; 0 picks a free one")
       ->capture_default_str()
       ->check(CLI::Range(0, 65535));
@@ -210,12 +214,11 @@ void AddKubeViewFlags(CLI::App& command, KubeViewFlags& flags) {
   command.add_flag("--quiet", flags.quiet, "show no progress");
   AddConnectionFlags(command, flags.connection);
   command.footer(
-      "Runs a viewer as a Job in the namespace and forwards a port of this machine to it, so that "
-      "the traces stay in the cluster. It uses the storage settings and the identity of the job's "
-      "sidecars. You need the rights to create, get, list and delete jobs, to list pods, "
-      "and to create pods/portforward.\n"
-      "The viewer is removed when this command ends. It ends by itself a minute after the command "
-      "is killed or loses its connection to the cluster.\n"
+      "Runs a viewer as a Job in the namespace, with the storage settings and the identity of the "
+      "job's sidecars, and forwards a port of this machine to it. You need the rights to create, "
+      "get, list and delete jobs, to list pods, and to create pods/portforward. The viewer ends "
+      "with "
+      "this command, or a minute after it loses its connection.\n"
       "Examples:\n"
       "  kubectl strobe view llm-x7k2p -n ml\n"
       "  kubectl strobe view gs://traces/ml --service-account traces-reader -n ml\n"
@@ -254,8 +257,8 @@ void AddKubeCancelFlags(CLI::App& command, KubeNamesFlags& flags) {
 void AddKubeRmFlags(CLI::App& command, KubeNamesFlags& flags) {
   AddNames(command, flags, "names of the requests to delete");
   command.footer(
-      "A capture that is under way is cancelled. The run's files are kept, unless the request's "
-      "reclaimPolicy is Delete; strobe rm deletes them.\n"
+      "A running capture is cancelled. The run's files stay, unless the request's reclaimPolicy is "
+      "Delete; strobe rm deletes them.\n"
       "Examples:\n"
       "  kubectl strobe rm llm-x7k2p -n ml\n"
       "Exit code: 0 deleted, 1 the cluster refused, 2 a flag is wrong.");
@@ -267,8 +270,6 @@ void AddKubeLogsFlags(CLI::App& command, KubeNamesFlags& flags) {
       ->capture_default_str()
       ->check(CLI::Range(0, 1'000'000));
   command.footer(
-      "Shows the events of the request, and the logs of the sidecars of workers that did not end "
-      "Ok.\n"
       "Examples:\n"
       "  kubectl strobe logs llm-x7k2p -n ml\n"
       "Exit code: 0 shown, 1 not or not all of it shown, 2 a flag is wrong.");
@@ -281,8 +282,8 @@ void AddKubeCpFlags(CLI::App& command, KubeNamesFlags& flags) {
   AddStorageConfigFlag(command, flags.storage_config);
   AddConnectionFlags(command, flags.connection);
   command.footer(
-      "Reads the run with your own credentials for its store, as strobe cp does. The run of a file "
-      "logdir must be mounted here under the same path.\n"
+      "Reads the run with your own credentials, as strobe cp does; a file logdir must be mounted "
+      "here under the same path.\n"
       "Examples:\n"
       "  kubectl strobe cp llm-x7k2p /tmp/logs -n ml\n"
       "Exit code: 0 copied, 1 not or not all of it copied, 2 a flag is wrong.");

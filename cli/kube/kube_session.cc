@@ -4,9 +4,9 @@
 #include <random>
 #include <string_view>
 
-#include "common/base/json_text.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
+#include "common/text/json.h"
 
 namespace strobe::cli {
 

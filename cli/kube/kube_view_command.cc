@@ -9,7 +9,7 @@
 #include "cli/base/common_flags.h"
 #include "cli/base/interrupts.h"
 #include "cli/base/open_location.h"
-#include "cli/base/progress_text.h"
+#include "cli/base/progress.h"
 #include "cli/kube/kube_commands.h"
 #include "cli/kube/kube_session.h"
 #include "cli/kube/kubectl.h"
@@ -213,8 +213,8 @@ absl::Status View(const KubeViewFlags& flags, Kubectl& kubectl) {
                                     .image = flags.image,
                                     .service_account = flags.service_account,
                                     .memory = flags.memory};
-  ASSIGN_OR_RETURN(options.deadline, ParseDuration(flags.deadline));
-  ASSIGN_OR_RETURN(const Nanos timeout, ParseDuration(flags.timeout));
+  ASSIGN_OR_RETURN(options.deadline, DurationOf("--deadline", flags.deadline));
+  ASSIGN_OR_RETURN(const Nanos timeout, DurationOf("--timeout", flags.timeout));
   std::optional<objects::ProfileRequest> request;
   if (!Contains(flags.what, "/")) {
     ASSIGN_OR_RETURN(request, cluster::GetRequest(kubectl, flags.what));

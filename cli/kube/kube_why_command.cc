@@ -15,9 +15,9 @@
 #include "cli/kube/request_view.h"
 #include "cli/kube/request_watch.h"
 #include "common/base/duration.h"
-#include "common/base/json_text.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
+#include "common/text/json.h"
 
 namespace strobe::cli {
 namespace {
@@ -65,7 +65,7 @@ absl::StatusOr<objects::ProfileRequest> AwaitVerdict(const objects::ProfileReque
 }
 
 absl::StatusOr<objects::ProfileRequest> AskForVerdict(const KubeEvidenceFlags& flags) {
-  ASSIGN_OR_RETURN(const Nanos timeout, ParseDuration(flags.timeout));
+  ASSIGN_OR_RETURN(const Nanos timeout, DurationOf("--timeout", flags.timeout));
   ASSIGN_OR_RETURN(nlohmann::ordered_json request, cluster::RequestOf(flags.request, nullptr));
   cluster::MakeEvidence(request);
   cluster::KubectlProcess kubectl(flags.connection.Arguments());

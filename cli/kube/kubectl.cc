@@ -56,9 +56,16 @@ std::string MessageIn(const std::string& err) {
   }
   std::string_view message = ToStd(absl::StripAsciiWhitespace(ToAbsl(plain)));
   if (message.empty()) message = ToStd(absl::StripAsciiWhitespace(ToAbsl(err)));
-  constexpr std::string_view kError = "error: ";  // Our own words say so.
-  if (message.starts_with(kError)) message.remove_prefix(kError.size());
-  return std::string(message);
+  // Our own words say that it is an error, the object comes from us, and kubectl's advice is a flag
+  // of kubectl.
+  for (const std::string_view before :
+       {"error: ", "error validating \"STDIN\": error validating data: "})
+    if (message.starts_with(before)) message.remove_prefix(before.size());
+  std::string text(message.substr(0, message.find("; if you choose to ignore these errors")));
+  constexpr std::string_view kCreating = "error when creating \"STDIN\": ";
+  if (const std::size_t at = text.find(kCreating); at != std::string::npos)
+    text.erase(at, kCreating.size());
+  return text;
 }
 
 constexpr std::size_t kMaxOut = 256u << 20, kMaxErr = 64u << 10;
@@ -211,6 +218,8 @@ absl::Status StatusOf(const KubectlResult& result) {
   for (const auto& [words, code] : kReasons) {
     if (Contains(message, words)) return {code, message};
   }
+  if (Contains(message, "dial tcp") || Contains(message, "was refused"))
+    message += "; --context, --kubeconfig or $KUBECONFIG choose the cluster";
   return absl::UnavailableError(message);
 }
 

@@ -3,9 +3,9 @@
 #include <algorithm>
 
 #include "common/base/duration.h"
-#include "common/base/json_text.h"
 #include "common/base/strings.h"
 #include "common/protocol/outcome.h"
+#include "common/text/json.h"
 #include "common/text/quantity.h"
 
 namespace strobe::cluster {

@@ -2,7 +2,7 @@
 
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
-#include "common/text/plain_text.h"
+#include "common/text/safe_text.h"
 #include "operator/base/json_fields.h"
 #include "operator/base/names.h"
 #include "operator/objects/request.h"

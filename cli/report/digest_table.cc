@@ -63,7 +63,7 @@ std::string Heading(std::span<const digest::Digest> digests, const std::vector<W
 }
 
 Row WorkerRow(const digest::Digest& digest, const WorkerSum& sum) {
-  const digest::DigestKnows& knows = digest.knows;
+  const digest::Knows& knows = digest.knows;
   return {digest.worker,
           digest.rank ? StrCat(*digest.rank) : "-",
           StrCat(sum.steps),
@@ -88,7 +88,7 @@ std::vector<Row> TopOps(std::span<const digest::Digest> digests, std::size_t top
   std::map<std::pair<std::string_view, digest::WorkKind>, OpTotal> totals;
   std::int64_t all_ns = 0;
   for (const digest::Digest& digest : digests) {
-    for (const digest::DigestOp& op : digest.ops) {
+    for (const digest::Op& op : digest.ops) {
       const bool of_device = op.kind == digest::WorkKind::kCompute ||
                              op.kind == digest::WorkKind::kCommunication ||
                              op.kind == digest::WorkKind::kCopy;
@@ -119,17 +119,16 @@ std::vector<Row> TopOps(std::span<const digest::Digest> digests, std::size_t top
 
 // See agent/cupti/activity.cc.
 bool HasWholeGraphs(const digest::Digest& digest) {
-  return std::any_of(digest.ops.begin(), digest.ops.end(), [&](const digest::DigestOp& op) {
+  return std::any_of(digest.ops.begin(), digest.ops.end(), [&](const digest::Op& op) {
     return op.name < digest.names.size() && digest.names[op.name] == "CUDA graph";
   });
 }
 
 bool LacksLaunches(const digest::Digest& digest) {
   return digest.knows.device && !digest.knows.launches &&
-         std::any_of(digest.devices.begin(), digest.devices.end(),
-                     [](const digest::DigestDevice& device) {
-                       return device.name.starts_with("/device:GPU");
-                     });
+         std::any_of(
+             digest.devices.begin(), digest.devices.end(),
+             [](const digest::Device& device) { return device.name.starts_with("/device:GPU"); });
 }
 
 // What the numbers do not include.
@@ -140,14 +139,14 @@ std::vector<std::string> Remarks(std::span<const digest::Digest> digests) {
     remarks.emplace_back("Without a device, operations on the host's threads count as its work.");
   if (any([](const digest::Digest& d) { return d.knows.device_untold; }))
     remarks.emplace_back(
-        "Some traces tell of a device, but not what ran on it: how it spent its time is not "
+        "Some traces have a device, but not what ran on it: how it spent its time is not "
         "known.");
   if (any([](const digest::Digest& d) { return !d.knows.device && !d.knows.device_untold; }))
     remarks.emplace_back(
         "Some traces show no work, neither of a device nor in operations on the host.");
   if (any([](const digest::Digest& d) {
         return std::any_of(d.devices.begin(), d.devices.end(),
-                           [](const digest::DigestDevice& device) { return device.coarse; });
+                           [](const digest::Device& device) { return device.coarse; });
       }))
     remarks.emplace_back(
         "Some devices report only whole programs; all of their time counts as compute.");
@@ -157,7 +156,7 @@ std::vector<std::string> Remarks(std::span<const digest::Digest> digests) {
         "its time counts as compute, also that of collectives within it.");
   if (any(LacksLaunches))
     remarks.emplace_back(
-        "Some traces do not tell which calls launched their GPUs' work, as with tracers.device "
+        "Some traces do not show which calls launched their GPUs' work, as with tracers.device "
         "Kernels: for how long GPUs waited for the host is not known.");
   return remarks;
 }
@@ -167,7 +166,7 @@ std::vector<std::string> Remarks(std::span<const digest::Digest> digests) {
 WorkerSum SumOf(const digest::Digest& digest, std::string_view loop) {
   WorkerSum sum;
   bool any_followed = false;
-  for (const digest::DigestStep& step : digest.steps) {
+  for (const digest::Step& step : digest.steps) {
     if (digest.names[step.loop] != loop) continue;
     sum.first = sum.steps == 0 ? step.number : std::min(sum.first, step.number);
     sum.last = sum.steps == 0 ? step.number : std::max(sum.last, step.number);

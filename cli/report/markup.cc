@@ -3,8 +3,7 @@
 #include <cmath>
 
 #include "common/base/strings.h"
-#include "common/text/plain_text.h"
-#include "common/text/utf8.h"
+#include "common/text/safe_text.h"
 
 namespace strobe::cli {
 namespace {

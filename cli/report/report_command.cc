@@ -18,10 +18,10 @@
 #include "collector/trace/report/run_comparison.h"
 #include "collector/trace/report/run_summary.h"
 #include "collector/trace/report/stragglers.h"
-#include "common/base/json_text.h"
 #include "common/base/parallel.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
+#include "common/text/json.h"
 
 namespace strobe::cli {
 namespace {
@@ -197,35 +197,21 @@ absl::StatusOr<std::string> ReportTwo(const ReportFlags& flags) {
 }  // namespace
 
 void AddReportFlags(CLI::App& command, ReportFlags& flags) {
-  command
-      .add_option(
-          "place", flags.location,
-          "a .xplane.pb file, a trace in Chrome's format (.json, .json.gz), a run, or a logdir "
-          "(then its newest run)")
-      ->required();
-  command.add_option("other", flags.other,
-                     "a second one of these: show what changed from the first one to it");
-  command.add_option("--top", flags.top, "how many operations to show; 0 = none")
-      ->capture_default_str();
-  command
-      .add_option("--output", flags.output,
-                  "table; json with each step, collective and operation; markdown for an issue or "
-                  "a chat; or html: a page with pictures in one file")
-      ->capture_default_str()
-      ->check(CLI::IsMember({"table", "json", "markdown", "html"}));
+  AddPlaceArgument(command, flags.location);
+  command.add_option("other", flags.other, "show what changed from the first one to this one");
+  command.add_option("--top", flags.top, "how many operations to show")->capture_default_str();
+  AddOutputFlag(command, flags.output,
+                "; json has each step, collective and operation, html is a page with pictures",
+                {"table", "json", "markdown", "html"});
   AddStorageConfigFlag(command, flags.storage_config);
   command.footer(
-      "Shows which workers hold up the others, by how much and why, and, for each worker, how long "
-      "its steps took and for how much of that time its devices computed, communicated or copied "
-      "without computing, or idled.\n"
-      "With two runs, it shows what changed in the steps, in these parts and in the operations by "
-      "more than chance explains.\n"
+      "Of each worker, it shows how long its steps took, and for how much of that time its devices "
+      "computed, only communicated or copied, or idled. Of two runs, it shows what changed by more "
+      "than chance explains.\n"
       "Examples:\n"
       "  strobe report /nfs/logs\n"
       "  strobe report gs://bucket/logs/plugins/profile/RUN --top 30\n"
-      "  strobe report RUN --output json | jq '.workers[] | {worker, time}'\n"
       "  strobe report RUN --output html > report.html\n"
-      "  strobe report YESTERDAY TODAY\n"
       "  strobe report YESTERDAY TODAY --output markdown | gh issue comment 12 --body-file -\n"
       "  strobe report YESTERDAY TODAY --output json | jq -r .comparison.headline\n"
       "Exit code: 0 shown, 1 the traces cannot be read, 2 a flag is wrong.");

@@ -5,8 +5,7 @@
 #include "common/base/hash.h"
 #include "common/base/strings.h"
 #include "common/base/version.h"
-#include "common/text/plain_text.h"
-#include "common/text/utf8.h"
+#include "common/text/safe_text.h"
 
 namespace strobe::cli {
 namespace {

@@ -13,7 +13,7 @@
 #include "cli/base/common_flags.h"
 #include "cli/base/interrupts.h"
 #include "cli/base/open_location.h"
-#include "cli/base/progress_text.h"
+#include "cli/base/progress.h"
 #include "cli/base/report_table.h"
 #include "cli/base/runs.h"
 #include "cli/runs/logdir_commands.h"
@@ -221,11 +221,8 @@ void AddCpFlags(CLI::App& command, CpFlags& flags) {
   command.add_flag("--quiet", flags.quiet, "show no progress");
   AddStorageConfigFlag(command, flags.storage_config);
   command.footer(
-      "Traces must have the checksums in the run's strobe.json. Objects that the target already "
-      "has "
-      "are\nleft alone, so a copy that was interrupted can be repeated. An object with other bytes "
-      "is "
-      "never\noverwritten.\n"
+      "An interrupted copy can be repeated: objects that the target already has are skipped, and "
+      "never overwritten with other bytes.\n"
       "Examples:\n"
       "  strobe cp s3://bucket/logs/plugins/profile/2026_11_21_08_30_00_bench /tmp/logs\n"
       "  strobe cp gs://bucket/logs az://archive/logs --run 2026_11_21_08_30_00_bench\n"
@@ -236,7 +233,7 @@ int RunCp(const CpFlags& flags) {
   // A signal ends the reading. The target still works then, to remove what is not complete.
   const StopAtSignal signals;
   const absl::StatusOr<OpenLocation> from =
-      OpenRunLocation(flags.from, flags.storage_config, {.cancellation = &signals.stop()});
+      OpenExistingLocation(flags.from, flags.storage_config, {.cancellation = &signals.stop()});
   if (!from.ok()) return Complain(from.status());
   const absl::StatusOr<OpenLocation> to = OpenRunLocation(flags.to, flags.storage_config);
   if (!to.ok()) return Complain(to.status());

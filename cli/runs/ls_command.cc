@@ -47,12 +47,11 @@ int ListOneRun(const LsFlags& flags, const OpenLocation& open) {
 void AddLsFlags(CLI::App& command, LsFlags& flags) {
   command.add_option("logdir", flags.location, "a logdir, or the URL of one of its runs")
       ->required();
-  command.add_option("--limit", flags.limit, "how many runs to list; the newest ones come first")
+  command.add_option("--limit", flags.limit, "how many runs to list, the newest first")
       ->capture_default_str()
       ->check(CLI::Range(1, 1'000'000'000));
   command.add_flag("--all", flags.all, "list all runs");
-  command.add_flag("--objects", flags.objects,
-                   "list objects and their sizes in bytes instead of runs");
+  command.add_flag("--objects", flags.objects, "list objects and their sizes instead of runs");
   AddOutputFlag(command, flags.output);
   AddStorageConfigFlag(command, flags.storage_config);
   command.footer(
@@ -64,7 +63,8 @@ void AddLsFlags(CLI::App& command, LsFlags& flags) {
 }
 
 int RunLs(const LsFlags& flags) {
-  const absl::StatusOr<OpenLocation> open = OpenRunLocation(flags.location, flags.storage_config);
+  const absl::StatusOr<OpenLocation> open =
+      OpenExistingLocation(flags.location, flags.storage_config);
   if (!open.ok()) return Complain(open.status());
   if (flags.objects) return ListObjects(*open, flags.output == "json");
   if (!open->location.run.empty()) return ListOneRun(flags, *open);

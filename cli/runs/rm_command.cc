@@ -61,7 +61,8 @@ void AddRmFlags(CLI::App& command, RmFlags& flags) {
 }
 
 int RunRm(const RmFlags& flags) {
-  const absl::StatusOr<OpenLocation> open = OpenRunLocation(flags.location, flags.storage_config);
+  const absl::StatusOr<OpenLocation> open =
+      OpenExistingLocation(flags.location, flags.storage_config);
   if (!open.ok()) return Complain(open.status());
   const absl::StatusOr<std::vector<std::string>> runs =
       ChooseRuns(*open->store, open->location.run, flags.choice, SystemClock().WallNow());

@@ -37,8 +37,8 @@ constexpr http::WorkLimits kHeavy{
     .threads = 8, .each = 2, .waiting = 256, .waiting_each = 64, .niceness = 10};
 constexpr http::WorkLimits kBrief{.threads = 4, .each = 2, .waiting = 256, .waiting_each = 64};
 // Memory of answers that are being sent; the longest tiles have 64 MiB.
-constexpr ByteShares::Limits kAnswers{.all = std::uint64_t{384} << 20,
-                                      .each = std::uint64_t{96} << 20};
+constexpr fair::ByteShares::Limits kAnswers{.all = std::uint64_t{384} << 20,
+                                            .each = std::uint64_t{96} << 20};
 constexpr Nanos kReadFilesEvery = std::chrono::seconds(10);
 
 // Asks whether somebody may get the ProfileRequests of a namespace, with a SubjectAccessReview.
@@ -190,8 +190,8 @@ void AddServeFlags(CLI::App& command, ServeFlags& flags) {
                      "~/.kube/config]");
   command.footer(
       "An authenticating proxy passes the user and the groups in headers. A user sees the runs of "
-      "a logdir\n"
-      "if they may get ProfileRequests in the namespace that the configuration gives to the "
+      "a "
+      "logdir if they may get ProfileRequests in the namespace that the configuration gives to the "
       "logdir.\n"
       "Example:\n"
       "  strobe serve --config serve.yaml, with\n"

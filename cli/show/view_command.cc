@@ -64,7 +64,7 @@ bool OnlyRun(viewer::Library& library) {
 absl::Status Serve(const ViewFlags& flags, const Cancellation& stop) {
   std::optional<Nanos> idle;
   if (!flags.end_when_idle.empty()) {
-    ASSIGN_OR_RETURN(idle, ParseDuration(flags.end_when_idle));
+    ASSIGN_OR_RETURN(idle, DurationOf("--end-when-idle", flags.end_when_idle));
   }
   Cancellation ended;
   const CancellationLink stops(stop, ended);
@@ -133,49 +133,52 @@ void AddViewFlags(CLI::App& command, ViewFlags& flags) {
   command
       .add_option(
           "place", flags.locations,
-          "a .xplane.pb file, a trace in Chrome's format (.json, .json.gz; PyTorch, Chrome, "
-          "TensorFlow), a run, or one or more logdirs (the page lists and searches their runs)")
+          "a run, a .xplane.pb file, a trace in Chrome's format (.json, .json.gz), or logdirs, "
+          "whose runs the page lists and searches")
       ->required();
-  command.add_option("--listen", flags.listen, "host:port to listen on; port 0 picks a free port")
+  command.add_option("--listen", flags.listen, "where to listen; port 0 picks a free one")
+      ->type_name("ADDRESS")
       ->capture_default_str();
-  command.add_option(
-      "--cache", flags.cache,
-      "folder that keeps the index of each trace, and what was made of JSON, so that the trace "
-      "opens at once the next time; none = keep them in memory only [$XDG_CACHE_HOME/strobe or "
-      "~/.cache/strobe, at most 16 GiB]");
+  command
+      .add_option("--cache", flags.cache,
+                  "folder that keeps indexes, so that a trace opens at once the next time; none = "
+                  "in memory "
+                  "only [$XDG_CACHE_HOME/strobe or ~/.cache/strobe, at most 16 GiB]")
+      ->type_name("FOLDER");
   command
       .add_option("--allow-host", flags.hosts,
-                  "a host name, in addition to localhost, that browsers may use for this server; "
-                  "can be repeated")
+                  "another host name than localhost that browsers may use for this server")
+      ->type_name("NAME")
       ->allow_extra_args(false);  // The next word may be the place.
   command
       .add_option("--xprof", flags.xprof,
-                  "address of an XProf server for the same logdir, such as http://localhost:8791; "
-                  "the page then links to its Graph Viewer")
+                  "XProf server of the same logdir, such as http://localhost:8791, for links to "
+                  "its Graph Viewer")
+      ->type_name("URL")
       ->check(IsWebAddress);
   command
       .add_option("--perfetto", flags.perfetto,
-                  "address of Perfetto's page; the browser passes a run's traces to it on request "
-                  "and uploads nothing")
+                  "Perfetto's page; on request, the browser passes a run's traces to it and "
+                  "uploads nothing")
+      ->type_name("URL")
       ->capture_default_str()
       ->check(IsWebAddress);
-  command.add_option(
-      "--end-when-idle", flags.end_when_idle,
-      "end after this long without any request, even for /healthz, such as 10m [never]");
+  command
+      .add_option("--end-when-idle", flags.end_when_idle,
+                  "end after this long without any request, even for /healthz, such as 10m [never]")
+      ->type_name("DURATION");
   AddStorageConfigFlag(command, flags.storage_config);
   command.footer(
-      "All workers of a run are shown on one timeline; their clocks are corrected by the measured "
-      "offsets. In\nthe page, ? shows the keys.\n"
+      "All workers of a run are put on one clock, by the measured offsets. In the page, ? shows "
+      "the "
+      "keys.\n"
       "Examples:\n"
       "  strobe view /nfs/logs\n"
       "  strobe view gs://bucket/logs s3://other/logs\n"
-      "  strobe view gs://bucket/logs/plugins/profile/RUN\n"
       "  strobe view worker-0.xplane.pb --listen 127.0.0.1:0\n"
       "  strobe view rank0.pt.trace.json\n"
       "Exit code: 0 ended by Ctrl-C or idle, 1 the traces cannot be read or the address cannot be "
-      "used, 2 "
-      "a "
-      "flag is wrong.");
+      "used, 2 a flag is wrong.");
 }
 
 int RunView(const ViewFlags& flags) {

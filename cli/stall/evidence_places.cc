@@ -5,9 +5,9 @@
 #include <system_error>
 
 #include "collector/stall/evidence_files.h"
+#include "common/base/files.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
-#include "common/base/text_file.h"
 
 namespace strobe::cli {
 namespace {
@@ -73,7 +73,7 @@ absl::Status AddPlace(const std::string& place, FoundEvidence& found) {
   ASSIGN_OR_RETURN(const std::string bytes, ReadFile(path));
   if (stall::KindOfEvidence(bytes) == stall::EvidenceKind::kNoEvidence)
     return absl::InvalidArgumentError(
-        StrCat(place, " holds no evidence; what is read are ", kWhatIsRead));
+        StrCat(place, " is no evidence; strobe why reads ", kWhatIsRead));
   AddFile(path, bytes, found);
   return absl::OkStatus();
 }
@@ -92,7 +92,7 @@ absl::StatusOr<FoundEvidence> ReadEvidence(const std::vector<std::string>& place
   if (any) return found;
   if (!found.left_out.empty()) return absl::DataLossError(found.left_out.front());
   return absl::NotFoundError(
-      StrCat("there is no evidence in ", Join(places, ", "), "; what is read are ", kWhatIsRead));
+      StrCat("there is no evidence in ", Join(places, ", "), "; strobe why reads ", kWhatIsRead));
 }
 
 }  // namespace strobe::cli

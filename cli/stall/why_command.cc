@@ -9,25 +9,26 @@
 #include "cli/stall/sidecar_evidence.h"
 #include "collector/stall/judge.h"
 #include "collector/stall/stack_groups.h"
-#include "collector/stall/verdict_text.h"
+#include "collector/stall/verdict.h"
 #include "common/base/strings.h"
-#include "common/text/plain_text.h"
+#include "common/text/safe_text.h"
 
 namespace strobe::cli {
 namespace {
 
 void AddPlaces(CLI::App& command, EvidenceFlags& flags) {
-  command.add_option("paths", flags.paths,
-                     "folders and files; the name of a file has its rank, such as rank_3. Two "
-                     "folders with the same names are two looks at the job");
-  command.add_option("--workers", flags.workers,
-                     "instead of files, the job's sidecars as host:port, separated by commas, in "
-                     "the order of the ranks");
+  command.add_option(
+      "paths", flags.paths,
+      "folders and files with the rank in each file's name, such as rank_3; two folders "
+      "with the same names are two looks at the job");
+  command
+      .add_option("--workers", flags.workers,
+                  "instead of files, the job's sidecars as host:port, separated by commas, in "
+                  "the order of the ranks")
+      ->type_name("ADDRESSES");
   command.add_flag("--insecure-plaintext", flags.insecure_plaintext,
-                   "talk to the sidecars without TLS, which this command needs");
-  command.add_option("--output", flags.output, "text or json")
-      ->capture_default_str()
-      ->check(CLI::IsMember({"text", "json"}));
+                   "connect without TLS; required with --workers");
+  AddOutputFlag(command, flags.output, "", {"text", "json"});
 }
 
 absl::StatusOr<FoundEvidence> Find(const EvidenceFlags& flags) {
@@ -58,9 +59,10 @@ void WarnOf(const FoundEvidence& found) {
 void AddWhyFlags(CLI::App& command, WhyFlags& flags) {
   AddPlaces(command, flags);
   command.footer(
-      "Reads Flight Recorder dumps of PyTorch, answers of NCCL's RAS, Python stacks of "
-      "faulthandler, py-spy dump or Strobe, and what Strobe's agent leaves. The answer is firm "
-      "only where every rank told something, twice.\n"
+      "Reads PyTorch's Flight Recorder dumps, answers of NCCL's RAS, Python stacks of "
+      "faulthandler, "
+      "py-spy dump or Strobe, and the files of Strobe's agent. The answer is certain only if there "
+      "is evidence of every rank, twice.\n"
       "Examples:\n"
       "  strobe why /tmp/dumps\n"
       "  strobe why look1 look2                       # two looks tell whether the job moves\n"
@@ -73,7 +75,7 @@ void AddWhyFlags(CLI::App& command, WhyFlags& flags) {
 
 void AddStacksFlags(CLI::App& command, StacksFlags& flags) {
   AddPlaces(command, flags);
-  command.add_flag("--threads", flags.threads, "all threads, and not only the main ones");
+  command.add_flag("--threads", flags.threads, "show all threads, not only the main ones");
   command.footer(
       "Ranks with equal stacks are put together, the rarest first.\n"
       "Examples:\n"

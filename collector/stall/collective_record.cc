@@ -13,7 +13,7 @@
 #include "collector/stall/evidence.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
-#include "common/text/json_reader.h"
+#include "common/text/json.h"
 
 namespace strobe::stall {
 namespace {

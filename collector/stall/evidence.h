@@ -1,5 +1,6 @@
 // What is known of the processes of a job that may stand still.
 #pragma once
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -25,6 +26,7 @@ enum class ProcessState : std::uint8_t { kUnknown, kThere, kStopped, kGone };
 struct RankEvidence {
   std::string label{};  // The pod and process, if known.
   std::optional<FlightRecord> flight{}, flight_later{};
+  std::size_t flight_hash = 0;  // Of the bytes of `flight`.
   std::optional<CollectiveRecord> collectives{}, collectives_later{};
   std::optional<StackDump> stacks{}, stacks_later{};
   std::vector<FlightGroup> groups{};  // The process groups, as the process itself knows them.
@@ -34,6 +36,8 @@ struct RankEvidence {
   bool may_abort = false;
   std::vector<TcpLink> links{};
   ProcessState state = ProcessState::kUnknown;
+  // How many seconds before it was looked at the process began, or ended if it is gone.
+  std::optional<double> age_s{};
   std::string exception{};      // Uncaught, its last line.
   std::optional<int> signal{};  // That ended it; 0 if it exited.
 

@@ -3,18 +3,18 @@
 #include <algorithm>
 #include <charconv>
 #include <cstddef>
+#include <functional>
 #include <optional>
 #include <string>
 #include <utility>
 
 #include "collector/stall/collective_record.h"
 #include "collector/stall/flight_builder.h"
-#include "collector/stall/flight_json.h"
-#include "collector/stall/flight_pickle.h"
+#include "collector/stall/flight_dump.h"
 #include "collector/stall/sockets.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
-#include "common/text/json_reader.h"
+#include "common/text/json.h"
 
 namespace strobe::stall {
 namespace {
@@ -93,6 +93,9 @@ absl::Status AddProcesses(std::string_view bytes, JobEvidence& evidence) {
   each("process_states", [](RankEvidence& rank, const EvidenceJson& state) {
     if (state.is_string()) rank.state = StateOfLetter(state.get_ref<const std::string&>());
   });
+  each("ages_s", [](RankEvidence& rank, const EvidenceJson& age) {
+    if (age.is_number()) rank.age_s = age.get<double>();
+  });
   each("exit_status", [](RankEvidence& rank, const EvidenceJson& status) {
     if (status.is_number_integer())
       rank.signal = static_cast<int>(status.get<std::int64_t>() & 0x7f);  // As waitpid tells it.
@@ -118,12 +121,23 @@ absl::Status AddLook(absl::StatusOr<Look> look, bool later, std::optional<Look>&
   return absl::OkStatus();
 }
 
+// A job that stands still dumps the same bytes twice, and most of the time to a verdict is spent on
+// reading them.
+absl::Status AddFlight(bool later, std::string_view bytes,
+                       absl::StatusOr<FlightRecord> (*read)(std::string_view), RankEvidence& rank) {
+  const std::size_t hash = std::hash<std::string_view>()(bytes);
+  if (rank.flight && hash == rank.flight_hash)
+    return AddLook<FlightRecord>(*rank.flight, later, rank.flight, rank.flight_later);
+  if (!later && !rank.flight) rank.flight_hash = hash;
+  return AddLook(read(bytes), later, rank.flight, rank.flight_later);
+}
+
 absl::Status AddOfRank(EvidenceKind kind, bool later, std::string_view bytes, RankEvidence& rank) {
   switch (kind) {
     case EvidenceKind::kFlightPickle:
-      return AddLook(ReadFlightPickle(bytes), later, rank.flight, rank.flight_later);
+      return AddFlight(later, bytes, &ReadFlightPickle, rank);
     case EvidenceKind::kFlightJson:
-      return AddLook(ReadFlightJson(bytes), later, rank.flight, rank.flight_later);
+      return AddFlight(later, bytes, &ReadFlightJson, rank);
     case EvidenceKind::kCollectives:
       return AddLook(ReadCollectives(bytes), later, rank.collectives, rank.collectives_later);
     case EvidenceKind::kStacks:

@@ -11,13 +11,15 @@ namespace {
 
 using Kind = DumpValue::Kind;
 
+constexpr std::size_t kMaxText = 600, kMaxKeptBytes = std::size_t{4} << 20;
+
 // "[[64, 64], [8]] Float, Long"
 std::string ShapeText(const DumpValue* sizes, const DumpValue* dtypes) {
   std::string text;
   const auto add = [&text](const auto& self, const DumpValue& value) -> void {
-    if (text.size() > 500) return;
+    if (text.size() > kMaxText) return;
     if (value.is(Kind::kNumber)) text += StrCat(value.number);
-    if (value.is(Kind::kText)) text += value.text;
+    if (value.is(Kind::kText)) text += value.text.substr(0, kMaxText);
     if (!value.is(Kind::kList)) return;
     text += '[';
     for (std::size_t i = 0; i < value.items.size(); ++i) {
@@ -28,9 +30,10 @@ std::string ShapeText(const DumpValue* sizes, const DumpValue* dtypes) {
   };
   if (sizes != nullptr) add(add, *sizes);
   if (dtypes != nullptr) {
-    for (const DumpValue& dtype : dtypes->items) text += StrCat(" ", dtype.text);
+    for (const DumpValue& dtype : dtypes->items) {
+      if (text.size() <= kMaxText) text += StrCat(" ", dtype.text.substr(0, kMaxText));
+    }
   }
-  if (text.size() > 600) text.resize(600);
   return text;
 }
 
@@ -43,7 +46,8 @@ std::string SiteText(const DumpValue* frames) {
     const DumpValue* line = frame.Find("line");
     if (file == nullptr || name == nullptr || line == nullptr) continue;
     if (Contains(file->text, "/torch/") || file->text.empty()) continue;
-    return StrCat(file->text, ":", line->number, " in ", name->text);
+    return StrCat(file->text.substr(0, kMaxText), ":", line->number, " in ",
+                  name->text.substr(0, kMaxText));
   }
   return "";
 }
@@ -91,22 +95,34 @@ bool FlightBuilder::IsEntry(const DumpValue& dict) {
 }
 
 std::uint32_t FlightBuilder::TextIndex(std::string_view text) {
-  const auto [at, added] =
-      texts_.try_emplace(std::string(text), static_cast<std::uint32_t>(record_.texts.size()));
-  if (added) record_.texts.emplace_back(text);
-  return at->second;
+  text = text.substr(0, kMaxText);
+  if (const auto known = texts_.find(text); known != texts_.end()) return known->second;
+  const auto index = static_cast<std::uint32_t>(record_.texts.size());
+  texts_.emplace(text, index);
+  record_.texts.emplace_back(text);
+  kept_bytes_ += text.size();
+  return index;
 }
 
 absl::StatusOr<std::uint32_t> FlightBuilder::GroupIndex(std::string_view name,
                                                         std::string_view desc) {
+  name = name.substr(0, kMaxText);
+  desc = desc.substr(0, kMaxText);
   const auto [at, added] = groups_.try_emplace({std::string(name), std::string(desc)},
                                                static_cast<std::uint32_t>(record_.groups.size()));
   if (added) {
     if (record_.groups.size() >= kMaxGroups)
       return absl::DataLossError(StrCat("there are more than ", kMaxGroups, " process groups"));
     record_.groups.push_back({.name = std::string(name), .desc = std::string(desc)});
+    kept_bytes_ += name.size() + desc.size();
   }
   return at->second;
+}
+
+absl::Status FlightBuilder::CheckKept() const {
+  if (kept_bytes_ <= kMaxKeptBytes) return absl::OkStatus();
+  return absl::DataLossError(
+      StrCat("its texts and groups have more than ", kMaxKeptBytes >> 20, " MiB"));
 }
 
 absl::Status FlightBuilder::AddEntry(const DumpValue& dict) {
@@ -134,7 +150,7 @@ absl::Status FlightBuilder::AddEntry(const DumpValue& dict) {
   entry.finished = IsTrue(dict.Find("retired")) || (state != nullptr && state->text == "completed");
   entry.p2p = IsTrue(dict.Find("is_p2p"));
   record_.entries.push_back(entry);
-  return absl::OkStatus();
+  return CheckKept();
 }
 
 absl::Status FlightBuilder::AddConfig(const DumpValue& config) {
@@ -145,7 +161,10 @@ absl::Status FlightBuilder::AddConfig(const DumpValue& config) {
     // gloo has one group without a name, whose ranks are those of whichever group came last.
     if (name == nullptr || name->text.empty() || desc == nullptr || ranks == nullptr) continue;
     ASSIGN_OR_RETURN(const std::uint32_t index, GroupIndex(name->text, desc->text));
-    record_.groups[index].ranks = RanksOfText(ranks->text);
+    std::vector<int>& kept = record_.groups[index].ranks;
+    kept = RanksOfText(ranks->text);
+    kept_bytes_ += kept.size() * sizeof(int);
+    RETURN_IF_ERROR(CheckKept());
   }
   return absl::OkStatus();
 }

@@ -14,7 +14,7 @@
 #include "collector/stall/judge_processes.h"
 #include "collector/stall/judge_ras.h"
 #include "collector/stall/usual_waits.h"
-#include "collector/stall/verdict_text.h"
+#include "collector/stall/verdict.h"
 #include "collector/stall/wait_graph.h"
 #include "common/base/quantile.h"
 #include "common/base/strings.h"
@@ -76,7 +76,8 @@ class Judge {
   Verdict Choose() {
     if (const std::optional<Verdict> moving = JudgeProgress()) return *moving;
     if (const std::optional<Verdict> ended = JudgeEnded(evidence_, SomeWait())) return *ended;
-    if (const std::optional<Verdict> stopped = JudgeStopped(evidence_)) return *stopped;
+    if (const std::optional<Verdict> stopped = JudgeStopped(evidence_))
+      return UnlessAnotherStands(*stopped);
     if (const std::optional<Verdict> cut = JudgeCut()) return *cut;
     if (view_.speaking.empty()) return JudgeByRas(evidence_);
     if (!graph_.clashes.empty()) return JudgeClashes();
@@ -156,6 +157,18 @@ class Judge {
       return verdict;
     }
     return std::nullopt;
+  }
+
+  // A debugger may have stopped a rank that waits for another.
+  Verdict UnlessAnotherStands(Verdict stopped) const {
+    for (const auto& [rank, waits] : graph_.lacks) {
+      if (graph_.waiting.contains(rank) || !OnHost(rank)) continue;
+      stopped.confidence = std::min(stopped.confidence, Confidence::kProbably);
+      stopped.reason = StrCat("rank ", rank, " may hold them up as well: it waits for nobody, at ",
+                              FrameText(OwnFrame(*evidence_.ranks.at(rank).stacks->main_thread())));
+      break;
+    }
+    return stopped;
   }
 
   std::optional<Verdict> JudgeCut() const {
@@ -255,11 +268,18 @@ class Judge {
       if (!IsSureOfHost(rank)) confidence = std::min(confidence, Confidence::kProbably);
     }
     Verdict verdict = NameRanks(StallClass::kHost, confidence, named);
+    const auto idle =
+        std::find_if(named.begin(), named.end(), [this](int rank) { return WaitsForEvents(rank); });
+    if (idle != named.end()) {
+      verdict.confidence = std::min(confidence, Confidence::kProbably);
+      verdict.reason =
+          StrCat("rank ", *idle, " waits for events, as a server without requests does");
+    }
     const bool all_before = std::all_of(lengths_.begin(), lengths_.end(), [](WaitLength length) {
       return length == WaitLength::kUsual || length == WaitLength::kMayEnd;
     });
     if (!all_before) return verdict;
-    verdict.confidence = std::min(confidence, Confidence::kProbably);
+    verdict.confidence = std::min(verdict.confidence, Confidence::kProbably);
     verdict.reason = UsualText(evidence_, graph_.waits.front());
     return verdict;
   }
@@ -305,6 +325,7 @@ class Judge {
     if (!view_.dark.empty()) return WaitsForDark();
     if (others_wait && !hosts.empty())
       return NameRanks(StallClass::kHost, Confidence::kProbably, hosts);
+    if (const std::optional<Verdict> one = JudgeSleepers(hosts)) return *one;
     if (graph_.waits.empty())
       return Unknown(
           "no rank waits in a collective that is recorded; set TORCH_FR_BUFFER_SIZE=2000, or give "
@@ -314,6 +335,25 @@ class Judge {
     verdict.reason =
         "all have launched it, so that a device or the transport does not finish it; "
         "which rank's is not told";
+    return verdict;
+  }
+
+  // Where nothing records collectives, as in JAX without NCCL: some sleep, or keep Python's lock,
+  // and all others wait for something else than time or input.
+  std::optional<Verdict> JudgeSleepers(const std::vector<int>& hosts) const {
+    if (view_.has_flight || hosts.size() != view_.speaking.size()) return std::nullopt;
+    std::vector<int> sleepers;
+    for (const int rank : hosts) {
+      const StackThread& thread = *evidence_.ranks.at(rank).stacks->main_thread();
+      if (!RestedBetweenLooks(rank)) return std::nullopt;
+      if (IsStuckByItself(rank))
+        sleepers.push_back(rank);
+      else if (!Contains(thread.wchan, "futex"))
+        return std::nullopt;
+    }
+    if (sleepers.empty() || sleepers.size() == hosts.size()) return std::nullopt;
+    Verdict verdict = NameRanks(StallClass::kHost, Confidence::kProbably, sleepers);
+    verdict.reason = "no record tells of collectives; the others wait in another way";
     return verdict;
   }
 
@@ -328,6 +368,23 @@ class Judge {
     // One that runs may come to its end.
     return waits.front().op.op().starts_with("gloo:") &&
            evidence_.ranks.at(rank).stacks->main_thread()->state != "R";
+  }
+
+  // Did its main thread stand at one place all the time, and not come back to it?
+  bool RestedBetweenLooks(int rank) const {
+    constexpr std::int64_t kWakingNs = 5'000'000;  // Of a thread that looks for something at times.
+    const RankEvidence& one = evidence_.ranks.at(rank);
+    if (!one.stacks || !one.stacks_later) return false;
+    const StackThread* before = one.stacks->main_thread();
+    const StackThread* after = one.stacks_later->main_thread();
+    return before != nullptr && after != nullptr && before->ran_ns >= 0 &&
+           after->ran_ns - before->ran_ns < kWakingNs;
+  }
+
+  // Is its main thread in an event loop?
+  bool WaitsForEvents(int rank) const {
+    return OnHost(rank) && KeptGil(evidence_.ranks.at(rank)) == nullptr &&
+           Contains(evidence_.ranks.at(rank).stacks->main_thread()->wchan, "ep_poll");
   }
 
   bool IsStuckByItself(int rank) const {
@@ -363,6 +420,7 @@ class Judge {
             .seq = wait.seq,
             .first_waiter = wait.waiter,
             .since_ns = wait.op.entry->created_ns,
+            .waited_ns = std::max<std::int64_t>(WaitedNs(evidence_, wait).value_or(0), 0),
             .usual_gap_ns = UsualGap(wait.op)};
   }
 

@@ -4,6 +4,7 @@
 #include <array>
 #include <csignal>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -34,6 +35,15 @@ bool EndsByItself(const RankEvidence& one) {
   return one.signal && *one.signal != SIGABRT;
 }
 
+// A process that began after that one had ended; none if all are older, or it is not known.
+std::optional<int> BeganAfter(const JobEvidence& evidence, const RankEvidence& ended) {
+  for (const auto& [rank, one] : evidence.ranks) {
+    const bool lives = one.state == ProcessState::kThere || one.state == ProcessState::kStopped;
+    if (lives && one.age_s && ended.age_s && *one.age_s < *ended.age_s) return rank;
+  }
+  return std::nullopt;
+}
+
 AddressPair PairOf(const TcpLink& link) {
   return {std::min(link.local, link.remote), std::max(link.local, link.remote)};
 }
@@ -62,7 +72,7 @@ std::optional<Verdict> JudgeEnded(const JobEvidence& evidence, bool some_wait) {
     }
   }
   if (victims.empty() && culprits.empty() && unexplained.empty()) return std::nullopt;
-  if (culprits.empty() && unexplained.size() == 1 && others_speak)
+  if (culprits.empty() && unexplained.size() == 1 && (others_speak || !victims.empty()))
     return NameRanks(StallClass::kGone, Confidence::kProbably, unexplained);
   if (culprits.empty() || (victims.empty() && !others_speak)) {
     Verdict verdict{.kind = StallClass::kGone};
@@ -75,10 +85,14 @@ std::optional<Verdict> JudgeEnded(const JobEvidence& evidence, bool some_wait) {
   const bool one_alone = culprits.size() == 1 && unexplained.empty();
   // One that has done its part may end before the others.
   const bool missed = some_wait || !victims.empty();
-  const bool sure = one_alone && missed && all_by_themselves;
+  const std::optional<int> younger = BeganAfter(evidence, evidence.ranks.at(*culprits.begin()));
+  const bool sure = one_alone && missed && all_by_themselves && !younger;
   Verdict verdict =
       NameRanks(StallClass::kGone, sure ? Confidence::kFirm : Confidence::kProbably, culprits);
   if (!missed) verdict.reason = "no other is seen to wait for it";
+  if (younger)
+    verdict.reason = StrCat("rank ", *younger,
+                            " began after that, so that the job may have been started again since");
   return verdict;
 }
 

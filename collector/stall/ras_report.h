@@ -1,6 +1,7 @@
 // What NCCL's RAS subsystem answers to STATUS and VERBOSE STATUS: how many collectives each rank of
 // each communicator has launched, and which processes do not answer.
 #pragma once
+
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -63,5 +64,10 @@ bool LooksLikeRas(std::string_view text);
 // Takes text and JSON of NCCL 2.24 to 2.30. NCCL 2.28.7 and 2.28.9 forget a comma in JSON, which is
 // put where it belongs. DataLoss for anything else.
 absl::StatusOr<RasReport> ReadRasReport(std::string_view text);
+
+absl::StatusOr<RasReport> ReadRasJson(std::string_view text);
+
+// Puts the comma behind a missing rank's nvml_dev, which NCCL 2.28.7 and 2.28.9 forget.
+std::string WithCommas(std::string_view text);
 
 }  // namespace strobe::stall

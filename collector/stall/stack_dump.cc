@@ -65,6 +65,8 @@ void AddFacts(std::string_view line, StackThread& thread) {
       thread.wchan = TakeWord(line);
     else if (word == "syscall")
       TakeNumber(TakeWord(line), thread.syscall);
+    else if (word == "ran")
+      TakeNumber(TakeWord(line), thread.ran_ns);
     else if (word == "HOLDS-GIL")
       thread.holds_gil = true;
     else if (word == "RUNNING")

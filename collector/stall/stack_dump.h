@@ -29,6 +29,7 @@ struct StackThread {
   std::string state{};  // The kernel's letter: "S"; empty if not told.
   std::string wchan{};  // The kernel's function in which it sleeps.
   std::int64_t syscall = -1;
+  std::int64_t ran_ns = -1;  // On a processor so far; -1 if not told.
   bool holds_gil = false;
   // It ran while its stack was read, so that the frames may belong to different moments.
   bool running = false;

@@ -5,9 +5,9 @@
 #include <tuple>
 #include <utility>
 
-#include "collector/stall/verdict_text.h"
-#include "common/base/json_text.h"
+#include "collector/stall/verdict.h"
 #include "common/base/strings.h"
+#include "common/text/json.h"
 
 namespace strobe::stall {
 namespace {

@@ -1,5 +1,6 @@
 // Which rank holds up a job, how, and how sure that is.
 #pragma once
+
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -37,6 +38,7 @@ struct Collective {
   std::int64_t seq = 0;           // Its number in the group.
   int first_waiter = -1;          // The lowest rank that waits in it.
   std::int64_t since_ns = 0;      // When that one launched it, since 1970.
+  std::int64_t waited_ns = 0;     // For how long it had waited when it was looked at; 0 if unknown.
   std::int64_t usual_gap_ns = 0;  // Between two collectives of the group, before; 0 if unknown.
 };
 
@@ -77,5 +79,13 @@ Verdict NameRanks(StallClass kind, Confidence confidence, const Ranks& ranks) {
   for (const int rank : ranks) verdict.culprits.push_back({.rank = rank});
   return verdict;
 }
+
+// Lines for people, each ended. Names that programs chose may have control characters.
+std::string VerdictText(const Verdict& verdict);
+
+std::string VerdictJson(const Verdict& verdict, int indent);
+
+// "0-3, 8"
+std::string RanksText(const std::vector<int>& ranks);
 
 }  // namespace strobe::stall

@@ -24,7 +24,7 @@ class GraphBuilder {
   WaitGraph Build() {
     for (const auto& [key, launches] : view_.first) {
       const auto [group, rank] = key;
-      if (launches.open.empty()) continue;
+      if (launches.open.empty() || !IsMember(group, rank)) continue;
       const auto& [seq, op] = *launches.open.begin();
       if (!StillWaits(view_, group, rank, seq)) continue;
       graph_.waits.push_back({.group = group, .seq = seq, .waiter = rank, .op = op});
@@ -47,6 +47,12 @@ class GraphBuilder {
   }
 
  private:
+  // One that is in a group only by its own word is of another attempt, or lies.
+  bool IsMember(std::uint32_t group, int rank) const {
+    const std::vector<int>& ranks = view_.groups[group].ranks;
+    return std::binary_search(ranks.begin(), ranks.end(), rank);
+  }
+
   void AddEdge(const Wait& wait, int member) {
     const auto evidence = evidence_.ranks.find(member);
     if (evidence == evidence_.ranks.end() || !evidence->second.flight ||

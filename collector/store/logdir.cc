@@ -6,8 +6,7 @@
 
 #include "absl/time/time.h"
 #include "common/base/strings.h"
-#include "common/text/name_rules.h"
-#include "common/text/utf8.h"
+#include "common/text/safe_text.h"
 
 namespace strobe::storage {
 namespace {

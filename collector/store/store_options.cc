@@ -6,9 +6,9 @@
 #include <array>
 
 #include "absl/strings/ascii.h"
+#include "common/base/files.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
-#include "common/base/text_file.h"
 
 namespace strobe::storage {
 namespace {

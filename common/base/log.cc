@@ -6,7 +6,6 @@
 #include <nlohmann/json.hpp>
 
 #include "common/base/clock.h"
-#include "common/base/json_text.h"
 
 namespace strobe {
 namespace {
@@ -27,7 +26,9 @@ spdlog::level::level_enum ToSpdlog(LogLevel level) {
   return spdlog::level::info;
 }
 
-std::string Quote(const std::string& text) { return JsonText(nlohmann::json(text)); }
+std::string Quote(const std::string& text) {
+  return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
 
 std::string QuoteIfNeeded(const std::string& text) {
   const bool plain = !text.empty() &&

@@ -42,7 +42,8 @@ absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(const GrpcServerOp
   std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
   if (server == nullptr || port == 0) {
     return absl::UnavailableError(
-        StrCat("cannot listen on ", options.listen, "; is the port taken?"));
+        StrCat("cannot listen on ", options.listen,
+               ": the port is taken, or the address is not this machine's"));
   }
   return std::unique_ptr<GrpcServer>(new GrpcServer(std::move(server), port));
 }

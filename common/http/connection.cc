@@ -93,7 +93,7 @@ class Connection final : public WaitingConnection,
         stream_(std::move(accepted.socket), *tls...),
         state_(std::move(state)),
         reservation_(*state_),
-        answer_(ByteShares::Begin(state_->answers, "")) {}
+        answer_(fair::ByteShares::Begin(state_->answers, "")) {}
   ~Connection() override {
     EndWaiting();
     MutexLock lock(&state_->mutex);
@@ -221,7 +221,7 @@ class Connection final : public WaitingConnection,
         !RunGuarded("http", [&] { work = state_->options.work_of(request); }).ok())
       return Write(kFailed, head);
     request.asker = asker_ = work.asker;
-    answer_ = ByteShares::Begin(state_->answers, asker_);
+    answer_ = fair::ByteShares::Begin(state_->answers, asker_);
     if (work.load == Load::kHeavy && state_->answers->LeftFor(work.asker) < kSmallAnswer)
       return RefuseBusy("read the answers to your other requests first\n", head);
     SlowWork* const threads = state_->ThreadsFor(work.load);
@@ -411,8 +411,8 @@ class Connection final : public WaitingConnection,
   Stream stream_;
   const std::shared_ptr<ServerState> state_;
   BodyReservation reservation_;
-  std::string asker_;           // Who made the request that is being answered.
-  ByteShares::Holding answer_;  // The memory of the answer that is being sent.
+  std::string asker_;                 // Who made the request that is being answered.
+  fair::ByteShares::Holding answer_;  // The memory of the answer that is being sent.
   // The place in `state_->waiting` while this connection waits.
   std::optional<std::list<std::weak_ptr<WaitingConnection>>::iterator> waiting_entry_;
   beast::flat_buffer buffer_{kMaxHeaderBytes + 16384};  // Bounds what it may grow to.

@@ -17,8 +17,8 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
-#include "common/base/byte_shares.h"
 #include "common/base/mutex.h"
+#include "common/fair/byte_shares.h"
 #include "common/http/http_server.h"
 #include "common/http/slow_work.h"
 
@@ -97,7 +97,7 @@ struct ServerState {
   // For requests that wait or are heavy; for heavy and for short ones if the options say so.
   std::optional<SlowWork> slow, heavy, brief;
   // Bounds the memory of the answers that are being sent.
-  std::shared_ptr<ByteShares> answers;
+  std::shared_ptr<fair::ByteShares> answers;
 
   // Null if the thread that has read the request answers it.
   SlowWork* ThreadsFor(Load load) {

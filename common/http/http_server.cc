@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/numbers.h"
 #include "common/base/guard.h"
 #include "common/base/mutex.h"
 #include "common/base/strings.h"
@@ -48,7 +49,7 @@ class BeastServer final : public HttpServer {
     state_->options = options;
     state_->pages = std::move(pages);
     state_->otherwise = std::move(otherwise);
-    state_->answers = std::make_shared<ByteShares>(options.answers);
+    state_->answers = std::make_shared<fair::ByteShares>(options.answers);
     if (options.work_of) state_->slow.emplace(options.slow);
     if (options.work_of && options.heavy) state_->heavy.emplace(*options.heavy);
     if (options.work_of && options.brief) state_->brief.emplace(*options.brief);
@@ -64,8 +65,11 @@ class BeastServer final : public HttpServer {
   absl::Status Listen() {
     const std::string& listen = state_->options.listen;
     const std::size_t colon = listen.rfind(':');
-    if (colon == std::string::npos)
-      return absl::InvalidArgumentError(StrCat("\"", listen, "\" is not a host:port"));
+    int port = -1;  // The resolver would take it modulo 65,536.
+    if (colon == std::string::npos || !absl::SimpleAtoi(listen.substr(colon + 1), &port) ||
+        port < 0 || port > 65535)
+      return absl::InvalidArgumentError(
+          StrCat("\"", listen, "\" is not a host:port with a port from 0 to 65535"));
     beast::error_code error;
     tcp::resolver resolver(context_);
     const auto found =

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "common/base/byte_shares.h"
+#include "common/fair/byte_shares.h"
 #include "common/http/slow_work.h"
 
 namespace strobe {
@@ -101,7 +101,7 @@ struct HttpOptions {
   std::optional<WorkLimits> brief{};
   // The memory that answers may take while they are sent. An answer beyond it is dropped, and its
   // client gets 503 with Retry-After.
-  ByteShares::Limits answers{.all = std::uint64_t{1} << 30, .each = std::uint64_t{1} << 30};
+  fair::ByteShares::Limits answers{.all = std::uint64_t{1} << 30, .each = std::uint64_t{1} << 30};
   // The certificate for TLS; null = plain HTTP. New connections use a renewed one. Outlives the
   // server.
   const LiveIdentity* identity = nullptr;

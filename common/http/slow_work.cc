@@ -2,21 +2,24 @@
 
 #include <sys/resource.h>
 
-#include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "common/base/guard.h"
 
 namespace strobe::http {
+namespace {
+
+constexpr MonoTime kAtOnce{};  // When tasks are due.
+
+}  // namespace
 
 bool SlowWork::Add(const std::string& asker, Task task) {
   MutexLock lock(&mutex_);
   if (stopping_) return false;
-  const auto known = askers_.find(asker);
-  const std::size_t own = known == askers_.end() ? 0 : known->second.waiting.size();
-  if (own > 0 && (waiting_ >= limits_.waiting || own >= limits_.waiting_each)) return false;
-  askers_[asker].waiting.push_back(std::move(task));
-  ++waiting_;
+  const std::size_t own = waiting_.size_of(asker);
+  if (own > 0 && (waiting_.size() >= limits_.waiting || own >= limits_.waiting_each)) return false;
+  (void)waiting_.Push(asker, kAtOnce, {.asker = asker, .task = std::move(task)});
   if (threads_.size() < static_cast<std::size_t>(limits_.threads))
     threads_.emplace_back([this] {
       // The kernel changes this thread and those that it starts.
@@ -28,59 +31,42 @@ bool SlowWork::Add(const std::string& asker, Task task) {
 
 void SlowWork::Stop() {
   // Destroyed after the lock is released, because a task's destructor may do anything.
-  std::vector<std::deque<Task>> dropped;
+  fair::FairQueue<OwnedTask> dropped(kUnbounded);
   std::vector<std::thread> threads;
   {
     MutexLock lock(&mutex_);
     stopping_ = true;
-    for (auto& [name, asker] : askers_) dropped.push_back(std::exchange(asker.waiting, {}));
-    waiting_ = 0;
+    std::swap(dropped, waiting_);
     threads.swap(threads_);
   }
   for (std::thread& thread : threads) thread.join();
 }
 
-bool SlowWork::CanRunAny() const {
-  return std::any_of(askers_.begin(), askers_.end(),
-                     [this](const auto& named) { return CanRun(named.second); });
-}
-
-SlowWork::Chosen SlowWork::Take() {
-  auto next = askers_.upper_bound(last_);
-  while (true) {
-    if (next == askers_.end()) next = askers_.begin();
-    if (CanRun(next->second)) break;
-    ++next;
-  }
-  last_ = next->first;
-  Asker& asker = next->second;
-  Chosen chosen{next, std::move(asker.waiting.front())};
-  asker.waiting.pop_front();
-  --waiting_;
-  ++asker.running;
-  return chosen;
-}
-
-void SlowWork::NoteEnd(Askers::iterator asker) {
-  MutexLock lock(&mutex_);
-  --asker->second.running;
-  if (asker->second.running == 0 && asker->second.waiting.empty()) askers_.erase(asker);
+bool SlowWork::MayRun(const std::string& asker) const {
+  const auto own = running_.find(asker);
+  return own == running_.end() || own->second < limits_.each;
 }
 
 void SlowWork::Run() {
+  // Called with the lock only, which the analysis does not see through the queue.
+  const auto may = [this](const std::string& asker)
+                       ABSL_NO_THREAD_SAFETY_ANALYSIS { return MayRun(asker); };
   while (true) {
-    std::optional<Chosen> chosen;
+    std::optional<OwnedTask> next;
     {
       MutexLock lock(&mutex_);
-      mutex_.Await([this]()
-                       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return stopping_ || CanRunAny(); });
+      mutex_.Await([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+        return stopping_ || waiting_.HasNext(kAtOnce, may);
+      });
       if (stopping_) return;
-      chosen = Take();
+      next = waiting_.Pop(kAtOnce, may);
+      ++running_[next->asker];
     }
-    (void)RunGuarded("slow_work", chosen->task);
+    (void)RunGuarded("slow_work", next->task);
     // Before its share is free again: a task may hold much memory.
-    (void)RunGuarded("slow_work", [&] { chosen->task = nullptr; });
-    NoteEnd(chosen->asker);
+    (void)RunGuarded("slow_work", [&] { next->task = nullptr; });
+    MutexLock lock(&mutex_);
+    if (--running_[next->asker] == 0) running_.erase(next->asker);
   }
 }
 

@@ -2,17 +2,16 @@
 // that one who asks much delays only their own tasks.
 #pragma once
 #include <cstddef>
-#include <deque>
 #include <functional>
 #include <limits>
 #include <map>
-#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "common/base/mutex.h"
+#include "common/fair/fair_queue.h"
 
 namespace strobe::http {
 
@@ -55,31 +54,22 @@ class SlowWork {
   void Stop();
 
  private:
-  struct Asker {
-    std::deque<Task> waiting;
-    int running = 0;
+  struct OwnedTask {
+    std::string asker{};
+    Task task{};
   };
-  using Askers = std::map<std::string, Asker>;  // Only with tasks that wait or run.
-  struct Chosen {
-    Askers::iterator asker;
-    Task task;
-  };
+  // Add bounds it.
+  static constexpr std::size_t kUnbounded = std::numeric_limits<std::size_t>::max();
 
   void Run();
-  bool CanRun(const Asker& asker) const {
-    return !asker.waiting.empty() && asker.running < limits_.each;
-  }
-  bool CanRunAny() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // The next task, of the asker whose turn it is.
-  Chosen Take() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void NoteEnd(Askers::iterator asker);
+  // Whether one more of the asker's tasks may run.
+  bool MayRun(const std::string& asker) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const WorkLimits limits_;
   Mutex mutex_;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
-  Askers askers_ ABSL_GUARDED_BY(mutex_);
-  std::string last_ ABSL_GUARDED_BY(mutex_);  // The asker who had the last turn.
-  std::size_t waiting_ ABSL_GUARDED_BY(mutex_) = 0;
+  fair::FairQueue<OwnedTask> waiting_ ABSL_GUARDED_BY(mutex_){kUnbounded};
+  std::map<std::string, int> running_ ABSL_GUARDED_BY(mutex_);  // By asker; none is 0.
   std::vector<std::thread> threads_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -36,7 +36,7 @@ SourceLimiter::Source& SourceLimiter::Find(Sources& sources, const std::string& 
           });
       sources.erase(oldest);
     }
-    const TokenBucket full(limits_.per_second * share, limits_.burst * share, now);
+    const fair::TokenBucket full(limits_.per_second * share, limits_.burst * share, now);
     return sources.emplace(name, Source{full}).first->second;
   }
   known->second.bucket.Refill(now);

@@ -11,7 +11,7 @@
 #include "absl/base/thread_annotations.h"
 #include "common/base/clock.h"
 #include "common/base/mutex.h"
-#include "common/base/token_bucket.h"
+#include "common/fair/token_bucket.h"
 
 namespace strobe::http {
 
@@ -47,7 +47,7 @@ class SourceLimiter {
 
  private:
   struct Source {
-    TokenBucket bucket;
+    fair::TokenBucket bucket;
     int running = 0;
   };
   using Sources = std::map<std::string, Source>;

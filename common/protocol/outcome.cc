@@ -42,7 +42,9 @@ constexpr std::array<OutcomeInfo, 24> kTable = {{
      .waitable = true,
      .badness = 50,
      .detected = "Another capture or another profiler session holds the worker.",
-     .remedy = "Wait for the holder that the message names to end, or cancel it."},
+     .remedy =
+         "Wait for the holder that the message names (start.readyTimeout, --ready-timeout), or "
+         "cancel it."},
     {.outcome = Outcome::kNoSource,
      .name = "NoSource",
      .waitable = true,
@@ -84,7 +86,7 @@ constexpr std::array<OutcomeInfo, 24> kTable = {{
      .badness = 30,
      .detected = "No line of the trace has any event.",
      .remedy = "Capture while the job trains or the server has requests, with tracers.host not "
-               "Disabled."},
+               "Disabled. Of a job that hangs, strobe why finds the cause."},
     {.outcome = Outcome::kDeviceTraceMissing,
      .name = "DeviceTraceMissing",
      .has_trace = true,
@@ -127,9 +129,8 @@ constexpr std::array<OutcomeInfo, 24> kTable = {{
     {.outcome = Outcome::kTruncated,
      .name = "Truncated",
      .badness = 55,
-     .detected =
-         "The trace is larger than the allowed size, or the program's own profiler ended the "
-         "recording.",
+     .detected = "The trace is larger than the allowed size, the program's own profiler ended the "
+                 "recording, or the job is too large for its evidence.",
      .remedy = "The message says which. If it is too large, shorten the duration, lower the tracer "
                "levels or "
                "raise maxBytesPerWorker."},
@@ -162,7 +163,7 @@ constexpr std::array<OutcomeInfo, 24> kTable = {{
      .name = "Cancelled",
      .badness = 10,
      .detected = "The capture was cancelled.",
-     .remedy = "Apply a new ProfileRequest."},
+     .remedy = "Request the capture again."},
     {.outcome = Outcome::kDeadlineExceeded,
      .name = "DeadlineExceeded",
      .retryable = true,

@@ -3,10 +3,10 @@
 #include <utility>
 #include <vector>
 
+#include "common/base/files.h"
 #include "common/base/log.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
-#include "common/base/text_file.h"
 #include "common/tls/certificate.h"
 #include "common/tls/openssl_handles.h"
 

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
-#include "common/base/json_text.h"
 #include "common/base/log.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
+#include "common/text/json.h"
 #include "operator/base/json_fields.h"
 #include "operator/policy/policy.h"
 

@@ -8,7 +8,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
 #include "common/base/mutex.h"
-#include "common/base/token_bucket.h"
+#include "common/fair/token_bucket.h"
 #include "operator/access/kube_gatekeeper.h"
 #include "operator/access/series_policies.h"
 #include "operator/base/run_creator.h"
@@ -84,7 +84,7 @@ class RunStarter {
 
   const Dependencies deps_;
   Mutex mutex_;
-  TokenBucket seals_ ABSL_GUARDED_BY(mutex_);  // The writes of KeepSealed.
+  fair::TokenBucket seals_ ABSL_GUARDED_BY(mutex_);  // The writes of KeepSealed.
 };
 
 }  // namespace strobe::access

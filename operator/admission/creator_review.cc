@@ -1,9 +1,9 @@
 #include "operator/admission/creator_review.h"
 
-#include "common/base/json_text.h"
 #include "common/base/log.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
+#include "common/text/json.h"
 #include "operator/base/json_fields.h"
 #include "operator/base/names.h"
 #include "operator/base/namespace_bounds.h"

@@ -4,10 +4,10 @@
 #include <cstdlib>
 
 #include "common/base/hash.h"
-#include "common/base/json_text.h"
 #include "common/base/strings.h"
 #include "common/base/version.h"
-#include "common/text/utf8.h"
+#include "common/text/json.h"
+#include "common/text/safe_text.h"
 #include "operator/admission/annotation_values.h"
 #include "operator/admission/sidecar_ports.h"
 #include "operator/admission/sidecar_spec.h"

@@ -9,7 +9,7 @@
 #include "common/base/log.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
-#include "common/text/url_text.h"
+#include "common/text/safe_text.h"
 #include "operator/access/series_policies.h"
 #include "operator/admission/namespace_limits.h"
 #include "operator/base/json_fields.h"
@@ -25,9 +25,6 @@ constexpr Nanos kRememberFailureFor = std::chrono::seconds(5);
 constexpr Nanos kBetterThanNothing = std::chrono::seconds(30);
 constexpr std::size_t kMaxNamespace = 63;  // RFC 1123; names are remembered.
 constexpr std::size_t kMaxReadNamespaces = 256, kMaxEntries = 256;
-// How many threads may read, or wait for the read of another one. With the webhooks that judge they
-// are fewer than there are threads, so that a slow API server does not stop injection.
-constexpr int kMaxWaiting = 6;
 
 // Reasons of waiting that do not pass by themselves (pkg/kubelet/images/types.go and
 // pkg/kubelet/container/sync_result.go of Kubernetes 1.34).
@@ -111,15 +108,15 @@ absl::StatusOr<std::shared_ptr<const NamespaceLimits>> KubeNamespaceLimits::Read
     if (std::optional<Limits> remembered = Remembered(ns, now)) return *std::move(remembered);
     Limits old = Old(ns, now);
     const bool is_being_read = reading_.contains(ns);
-    if ((is_being_read && old.ok()) || !BeginWaiting(caller)) return old;
+    if ((is_being_read && old.ok()) || !waiting_.Take(caller)) return old;
     if (is_being_read) {
       mutex_.AwaitFor(
           within, [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return !reading_.contains(ns); });
-      EndWaiting(caller);
+      waiting_.GiveBack(caller);
       return Remembered(ns, clock_.MonoNow()).value_or(std::move(old));
     }
     if (!TakeRead(ns, caller, now)) {
-      EndWaiting(caller);
+      waiting_.GiveBack(caller);
       return old;
     }
     reading_.insert(ns);
@@ -128,7 +125,7 @@ absl::StatusOr<std::shared_ptr<const NamespaceLimits>> KubeNamespaceLimits::Read
   (void)RunGuarded("namespace_limits", [&] { limits = ReadNow(ns, now + within); });
   MutexLock lock(&mutex_);
   reading_.erase(ns);
-  EndWaiting(caller);
+  waiting_.GiveBack(caller);
   Remember(ns, {limits.status(), limits.ok() ? *limits : nullptr, clock_.MonoNow(),
                 limits.ok() && MustExist(**limits)});
   return limits;
@@ -159,21 +156,6 @@ bool KubeNamespaceLimits::TakeRead(const std::string& ns, const std::string& cal
     if (kept_.Take()) return true;
   }
   return reads_.Take(caller, now);
-}
-
-bool KubeNamespaceLimits::BeginWaiting(const std::string& caller) {
-  const auto found = waiting_.find(caller);
-  const int own = found == waiting_.end() ? 0 : found->second;
-  // A caller has at most as many threads as are still free, so that there is room for another one.
-  if (own >= kMaxWaiting - all_waiting_) return false;
-  ++waiting_[caller];
-  ++all_waiting_;
-  return true;
-}
-
-void KubeNamespaceLimits::EndWaiting(const std::string& caller) {
-  --all_waiting_;
-  if (--waiting_[caller] == 0) waiting_.erase(caller);
 }
 
 absl::StatusOr<std::shared_ptr<const NamespaceLimits>> KubeNamespaceLimits::ReadNow(

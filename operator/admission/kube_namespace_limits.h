@@ -18,10 +18,11 @@
 #include "absl/status/status.h"
 #include "common/base/clock.h"
 #include "common/base/mutex.h"
-#include "common/base/token_bucket.h"
+#include "common/fair/rate_shares.h"
+#include "common/fair/slot_shares.h"
+#include "common/fair/token_bucket.h"
 #include "operator/admission/namespace_limits.h"
 #include "operator/kube/client.h"
-#include "operator/trigger/shares.h"
 
 namespace strobe::admission {
 
@@ -47,6 +48,9 @@ class KubeNamespaceLimits {
   // limits.
   static constexpr double kReadsPerSecond = 20, kBurst = 100;
   static constexpr double kKeptPerSecond = 10, kKeptBurst = 50;
+  // How many threads may read, or wait for the read of another one. With the webhooks that judge
+  // they are fewer than there are threads, so that a slow API server does not stop injection.
+  static constexpr int kMaxWaiting = 6;
 
   struct CachedLimits {
     absl::Status failure{};
@@ -60,8 +64,6 @@ class KubeNamespaceLimits {
   Limits Old(const std::string& ns, MonoTime now) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool TakeRead(const std::string& ns, const std::string& caller, MonoTime now)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  bool BeginWaiting(const std::string& caller) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void EndWaiting(const std::string& caller) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Limits ReadNow(const std::string& ns, MonoTime deadline);
   // Fills in what policies give to sidecars. Reads the namespace's labels only if one gives
   // something.
@@ -73,10 +75,9 @@ class KubeNamespaceLimits {
   Mutex mutex_;
   std::map<std::string, CachedLimits> cached_ ABSL_GUARDED_BY(mutex_);
   std::set<std::string> reading_ ABSL_GUARDED_BY(mutex_);
-  std::map<std::string, int> waiting_ ABSL_GUARDED_BY(mutex_);  // Threads, by caller.
-  int all_waiting_ ABSL_GUARDED_BY(mutex_) = 0;
-  trigger::ReadShares reads_ ABSL_GUARDED_BY(mutex_);
-  TokenBucket kept_ ABSL_GUARDED_BY(mutex_);
+  fair::SlotShares waiting_ ABSL_GUARDED_BY(mutex_){kMaxWaiting};  // Threads, which callers share.
+  fair::ReadShares reads_ ABSL_GUARDED_BY(mutex_);
+  fair::TokenBucket kept_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace strobe::admission

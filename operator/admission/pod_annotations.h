@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "common/base/strings.h"
-#include "common/text/utf8.h"
+#include "common/text/safe_text.h"
 #include "operator/base/json_fields.h"
 #include "operator/base/names.h"
 

@@ -1,11 +1,10 @@
 #include "operator/admission/review.h"
 
 #include "absl/strings/escaping.h"
-#include "common/base/json_text.h"
 #include "common/base/mutex.h"
 #include "common/base/strings.h"
-#include "common/text/json_reader.h"
-#include "common/text/utf8.h"
+#include "common/text/json.h"
+#include "common/text/safe_text.h"
 
 namespace strobe::admission {
 namespace {

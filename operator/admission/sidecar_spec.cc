@@ -8,9 +8,8 @@
 #include <utility>
 
 #include "common/base/strings.h"
-#include "common/text/name_rules.h"
 #include "common/text/quantity.h"
-#include "common/text/utf8.h"
+#include "common/text/safe_text.h"
 #include "operator/admission/annotation_values.h"
 #include "operator/admission/pod_annotations.h"
 #include "operator/admission/sidecar_ports.h"

@@ -4,8 +4,8 @@
 #include <utility>
 #include <vector>
 
-#include "common/base/json_text.h"
 #include "common/base/strings.h"
+#include "common/text/json.h"
 #include "operator/base/json_fields.h"
 #include "operator/base/names.h"
 

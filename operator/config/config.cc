@@ -2,13 +2,13 @@
 
 #include <algorithm>
 
+#include "common/base/files.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
-#include "common/base/text_file.h"
 #include "common/protocol/trainer_changes.h"
-#include "common/text/name_rules.h"
 #include "common/text/parse_tuple.h"
 #include "common/text/quantity.h"
+#include "common/text/safe_text.h"
 #include "common/yaml/fields.h"
 
 namespace strobe::config {

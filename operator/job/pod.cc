@@ -12,7 +12,7 @@
 #include "capture/accelerators.h"
 #include "common/base/strings.h"
 #include "common/text/quantity.h"
-#include "common/text/utf8.h"
+#include "common/text/safe_text.h"
 #include "operator/base/json_fields.h"
 #include "operator/base/names.h"
 #include "operator/job/pod_roles.h"

@@ -6,7 +6,7 @@
 #include "absl/strings/str_format.h"
 #include "common/base/hash.h"
 #include "common/base/strings.h"
-#include "common/text/utf8.h"
+#include "common/text/safe_text.h"
 
 namespace strobe::job {
 namespace {

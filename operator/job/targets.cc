@@ -8,8 +8,7 @@
 
 #include "common/base/strings.h"
 #include "common/text/ip_text.h"
-#include "common/text/name_rules.h"
-#include "common/text/utf8.h"
+#include "common/text/safe_text.h"
 #include "operator/base/label_selector.h"
 #include "operator/base/names.h"
 #include "operator/job/pod_roles.h"

@@ -3,11 +3,10 @@
 #include <algorithm>
 #include <utility>
 
-#include "common/base/json_text.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
-#include "common/text/url_text.h"
-#include "common/text/utf8.h"
+#include "common/text/json.h"
+#include "common/text/safe_text.h"
 #include "operator/base/json_fields.h"
 #include "operator/base/requester_json.h"
 #include "operator/kube/list_slicer.h"

@@ -9,7 +9,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "common/text/json_reader.h"
+#include "common/text/json.h"
 #include "operator/base/admission_seal.h"
 #include "operator/kube/transport.h"
 

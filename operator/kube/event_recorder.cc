@@ -7,7 +7,7 @@
 #include "common/base/guard.h"
 #include "common/base/log.h"
 #include "common/base/strings.h"
-#include "common/text/utf8.h"
+#include "common/text/safe_text.h"
 #include "operator/base/names.h"
 
 namespace strobe::kube {
@@ -106,9 +106,9 @@ void EventRecorder::Send(const Event& event) {
     return;
   }
   const auto known = series_.find(key);
-  const TokenBucket notes = known != series_.end()
-                                ? known->second.notes
-                                : TokenBucket(kNotesPerSecond, kNotesAtOnce, now);
+  const fair::TokenBucket notes = known != series_.end()
+                                      ? known->second.notes
+                                      : fair::TokenBucket(kNotesPerSecond, kNotesAtOnce, now);
   series_.insert_or_assign(key, Series{.path = StrCat(collection, "/", name),
                                        .note = note,
                                        .count = 1,

@@ -11,9 +11,9 @@
 
 #include "absl/base/thread_annotations.h"
 #include "common/base/clock.h"
-#include "common/base/fair_queue.h"
 #include "common/base/mutex.h"
-#include "common/base/token_bucket.h"
+#include "common/fair/fair_queue.h"
+#include "common/fair/token_bucket.h"
 #include "operator/kube/client.h"
 
 namespace strobe::kube {
@@ -50,7 +50,7 @@ class EventRecorder {
     std::string path, note;
     int count = 1;
     MonoTime last{};
-    TokenBucket notes;  // New events for other notes.
+    fair::TokenBucket notes;  // New events for other notes.
   };
   void Run();
   void Send(const Event& event);
@@ -64,7 +64,7 @@ class EventRecorder {
   std::uint64_t serial_ = 0;
   std::atomic<std::uint64_t> dropped_{0};
   Mutex mutex_;
-  FairQueue<Event> queue_ ABSL_GUARDED_BY(mutex_){kQueue};
+  fair::FairQueue<Event> queue_ ABSL_GUARDED_BY(mutex_){kQueue};
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   MonoTime give_up_ ABSL_GUARDED_BY(mutex_){};
   std::thread thread_;

@@ -6,9 +6,9 @@
 #include <utility>
 
 #include "common/base/guard.h"
-#include "common/base/json_text.h"
 #include "common/base/log.h"
 #include "common/base/strings.h"
+#include "common/text/json.h"
 
 namespace strobe::kube {
 namespace {

@@ -5,11 +5,11 @@
 
 #include "common/base/duration.h"
 #include "common/base/guard.h"
-#include "common/base/json_text.h"
 #include "common/base/log.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
-#include "common/text/url_text.h"
+#include "common/text/json.h"
+#include "common/text/safe_text.h"
 
 namespace strobe::kube {
 namespace {

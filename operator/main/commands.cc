@@ -5,9 +5,9 @@
 #include <iostream>
 #include <thread>
 
+#include "common/base/files.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
-#include "common/base/text_file.h"
 #include "operator/base/names.h"
 #include "operator/kube/client.h"
 #include "operator/kube/cpprest_transport.h"

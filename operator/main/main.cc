@@ -11,6 +11,7 @@
 #include "absl/synchronization/mutex.h"
 #include "common/base/ending_signals.h"
 #include "common/base/flag_failure.h"
+#include "common/base/help_format.h"
 #include "common/base/log.h"
 #include "common/base/program_start.h"
 #include "common/base/status_macros.h"
@@ -37,40 +38,44 @@ struct Flags {
 
 void AddFlags(CLI::App& app, Flags& flags) {
   app.set_version_flag("--version", kVersion);
-  app.add_option("--config", flags.config, "YAML file; see docs/reference/chart-values.md")
+  app.add_option("--config", flags.config, "settings, in YAML; see docs/reference/chart-values.md")
+      ->type_name("FILE")
       ->envname("STROBE_CONFIG");
   app.add_option("--kubeconfig", flags.kubeconfig,
-                 "cluster to work in [$KUBECONFIG, the pod's own, ~/.kube/config]");
+                 "cluster to work in [$KUBECONFIG, the pod's own, ~/.kube/config]")
+      ->type_name("FILE");
   app.add_option("--http-listen", flags.http_listen,
-                 "host:port of /metrics, /healthz and /readyz [[::]:8080]");
-  app.add_option("--log-level", flags.log_level, "debug, info, warning or error [info]");
+                 "where to serve /metrics, /healthz and /readyz [[::]:8080]")
+      ->type_name("ADDRESS");
+  app.add_option("--log-level", flags.log_level, "debug, info, warning or error [info]")
+      ->type_name("LEVEL");
   app.add_flag("--insecure-plaintext", flags.insecure_plaintext, "talk to sidecars without TLS");
-  app.add_flag(
-      "--no-leader-election", flags.no_lease,
-      "act at once, without waiting to become the leader; safe only if no second operator can run");
+  app.add_flag("--no-leader-election", flags.no_lease,
+               "do not wait to become the leader; safe only if no second operator can run");
 }
 
 CLI::App* AddApplyCrds(CLI::App& app, Flags& flags) {
   CLI::App* const command =
-      app.add_subcommand("apply-crds", "update the CRDs in the cluster to this version, and exit");
-  command->add_option("--dir", flags.crds, "directory of their YAML files [next to the program]");
+      app.add_subcommand("apply-crds", "Update the CRDs in the cluster to this version.");
+  command->add_option("--dir", flags.crds, "folder of their YAML files [next to the program]")
+      ->type_name("FOLDER");
   return command;
 }
 
 CLI::App* AddReleaseRequests(CLI::App& app, Flags& flags) {
   CLI::App* const command =
       app.add_subcommand("release-requests",
-                         "remove Strobe's finalizer from all ProfileRequests, if no operator is "
-                         "running any more, and exit");
-  command->add_option("--namespace", flags.released, "only in this namespace");
+                         "Remove Strobe's finalizer from all ProfileRequests, if no operator runs "
+                         "any more.");
+  command->add_option("--namespace", flags.released, "only in this namespace")->type_name("NAME");
   command->add_flag("--cancel", flags.cancel_first,
-                    "only cancel captures that are under way, through the running operator");
+                    "only cancel running captures, through the running operator");
   return command;
 }
 
 CLI::App* AddCheck(CLI::App& app) {
-  return app.add_subcommand(
-      "check", "check whether the webhooks of the cluster answer (a dry run), and exit");
+  return app.add_subcommand("check",
+                            "Check whether the webhooks of the cluster answer, by a dry run.");
 }
 
 absl::StatusOr<config::OperatorConfig> ConfigOf(const Flags& flags) {
@@ -129,10 +134,10 @@ int main(int argc, char** argv) {
   // Debian builds abseil to search for lock cycles at each of gRPC's locks, which is slow.
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
   Flags flags;
-  CLI::App app(
-      "Carries out ProfileRequests: synchronized profiler captures of training jobs.\n"
-      "Example: strobe-operator --config /etc/strobe/operator.yaml",
-      "strobe-operator");
+  CLI::App app("Carry out ProfileRequests: synchronized profiler captures of training jobs.",
+               "strobe-operator");
+  app.formatter(std::make_shared<strobe::HelpFormat<CLI::Formatter, CLI::App, CLI::Option>>());
+  app.footer("Example:\n  strobe-operator --config /etc/strobe/operator.yaml");
   AddFlags(app, flags);
   const CLI::App* const apply = AddApplyCrds(app, flags);
   const CLI::App* const release = AddReleaseRequests(app, flags);

@@ -136,8 +136,8 @@ class OperatorServer {
   // Nothing if neither sidecars nor webhooks need TLS.
   std::optional<Certificates> certificates_;
   access::KubeGatekeeper gatekeeper_;
-  schedule::ScheduleKeeper schedules_;
-  trigger::TriggerKeeper triggers_;
+  schedule::Keeper schedules_;
+  trigger::Keeper triggers_;
   std::optional<TlsServers> tls_servers_;
 
   request::CaptureCount captures_;
@@ -147,7 +147,7 @@ class OperatorServer {
   capture::GrpcWorkerConnector connector_;
   capture::ReportThread reporter_;
   const std::unique_ptr<request::Notifier> notifier_;  // Null: no notification is sent.
-  request::RequestReconciler reconciler_;
+  request::Reconciler reconciler_;
   std::size_t active_before_ = 0;  // Captures at the last ReleaseMemory.
 
   std::unique_ptr<http::HttpServer> http_;

@@ -6,7 +6,7 @@
 #include <prometheus/registry.h>
 
 #include "common/base/strings.h"
-#include "common/text/name_rules.h"
+#include "common/text/safe_text.h"
 #include "operator/metrics/buckets.h"
 
 namespace strobe::metrics {

@@ -30,7 +30,7 @@ class ReceiverMetrics final : public trigger::AlertReceiverObserver {
   const std::unique_ptr<Families> families_;
 };
 
-class TriggerAlertMetrics final : public trigger::TriggerMetrics {
+class TriggerAlertMetrics final : public trigger::Metrics {
  public:
   explicit TriggerAlertMetrics(prometheus::Registry& registry);  // Must outlive it.
   ~TriggerAlertMetrics() override;
@@ -43,7 +43,7 @@ class TriggerAlertMetrics final : public trigger::TriggerMetrics {
   const std::unique_ptr<Families> families_;
 };
 
-class ScheduleRunMetrics final : public schedule::ScheduleMetrics {
+class ScheduleRunMetrics final : public schedule::Metrics {
  public:
   explicit ScheduleRunMetrics(prometheus::Registry& registry);  // Must outlive it.
   ~ScheduleRunMetrics() override;

@@ -10,7 +10,7 @@
 #include "common/base/guard.h"
 #include "common/base/strings.h"
 #include "common/base/version.h"
-#include "common/text/name_rules.h"
+#include "common/text/safe_text.h"
 #include "common/tls/peer.h"
 #include "operator/metrics/admission_metrics.h"
 #include "operator/metrics/automatic_metrics.h"
@@ -382,9 +382,9 @@ void OperatorMetrics::ActiveCaptures(std::size_t count) {
   families_->active.Set(static_cast<double>(count));
 }
 
-schedule::ScheduleMetrics& OperatorMetrics::schedules() { return families_->schedules; }
+schedule::Metrics& OperatorMetrics::schedules() { return families_->schedules; }
 trigger::AlertReceiverObserver& OperatorMetrics::receiver() { return families_->receiver; }
-trigger::TriggerMetrics& OperatorMetrics::triggers() { return families_->triggers; }
+trigger::Metrics& OperatorMetrics::triggers() { return families_->triggers; }
 
 void OperatorMetrics::Notified(const std::string& result) {
   families_->notifications.Add({{"result", result}}).Increment();

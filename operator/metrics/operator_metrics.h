@@ -48,9 +48,9 @@ class OperatorMetrics final : public request::CaptureMetrics, public kube::Queue
 
   // What the webhooks tell.
   AdmissionMetrics& admission();
-  schedule::ScheduleMetrics& schedules();
+  schedule::Metrics& schedules();
   trigger::AlertReceiverObserver& receiver();
-  trigger::TriggerMetrics& triggers();
+  trigger::Metrics& triggers();
 
   // `result` is delivered, refused, undelivered or dropped.
   void Notified(const std::string& result);

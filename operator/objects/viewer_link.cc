@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_replace.h"
 #include "common/base/strings.h"
-#include "common/text/url_text.h"
+#include "common/text/safe_text.h"
 
 namespace strobe::objects {
 namespace {

@@ -8,7 +8,7 @@
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "common/text/quantity.h"
-#include "common/text/utf8.h"
+#include "common/text/safe_text.h"
 #include "operator/base/condition.h"
 #include "operator/base/json_fields.h"
 #include "operator/base/label_selector.h"

@@ -262,7 +262,7 @@ AttemptLauncher::MaybeResult AttemptLauncher::AwaitTurn(
     table_.HoldQueue(pending, workers);
     return std::nullopt;
   }
-  const RequestTable::QueuePosition turn = table_.EnterQueue(pending, workers);
+  const Table::QueuePosition turn = table_.EnterQueue(pending, workers);
   if (turn.position.ahead == 0) return std::nullopt;
   RETURN_IF_ERROR(WriteIfChanged(deps_.cluster, request,
                                  QueuedStatus(request, turn.position, deps_.clock.WallNow())));

@@ -1,5 +1,5 @@
 // Leads a request to its next attempt. Access and policies are judged, workers awaited, and turns
-// on them taken; then the attempt is started. Level-based and idempotent, as RequestReconciler,
+// on them taken; then the attempt is started. Level-based and idempotent, as Reconciler,
 // which calls it.
 #pragma once
 #include <optional>
@@ -19,8 +19,7 @@ namespace strobe::request {
 class AttemptLauncher {
  public:
   // All must outlive it.
-  AttemptLauncher(const ReconcilerDependencies& dependencies, RequestTable& table,
-                  const RequestEnd& end)
+  AttemptLauncher(const ReconcilerDependencies& dependencies, Table& table, const RequestEnd& end)
       : deps_(dependencies), table_(table), end_(end) {}
 
   // Begins attempt `number`, or takes it up again if the previous leader has begun it. If it cannot
@@ -50,7 +49,7 @@ class AttemptLauncher {
   absl::StatusOr<objects::ProfileRequest> AddFinalizer(const PendingRequest& pending);
 
   const ReconcilerDependencies& deps_;
-  RequestTable& table_;
+  Table& table_;
   const RequestEnd& end_;
 };
 

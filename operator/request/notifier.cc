@@ -9,10 +9,10 @@
 #include "common/base/enum_names.h"
 #include "common/base/guard.h"
 #include "common/base/hash.h"
-#include "common/base/json_text.h"
 #include "common/base/log.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
+#include "common/text/json.h"
 #include "operator/kube/cpprest_transport.h"
 #include "operator/objects/capture_event.h"
 

@@ -13,8 +13,8 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
 #include "common/base/clock.h"
-#include "common/base/fair_queue.h"
 #include "common/base/mutex.h"
+#include "common/fair/fair_queue.h"
 #include "operator/kube/credentials.h"
 #include "operator/kube/transport.h"
 #include "operator/request/ports.h"
@@ -81,7 +81,7 @@ class Notifier {
   const std::string source_;
   const OnNotified on_notified_;
   Mutex mutex_;
-  FairQueue<Pending> queue_ ABSL_GUARDED_BY(mutex_){kQueue};
+  fair::FairQueue<Pending> queue_ ABSL_GUARDED_BY(mutex_){kQueue};
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   MonoTime give_up_ ABSL_GUARDED_BY(mutex_){};
   std::thread thread_;  // Declared last: it uses the members above.

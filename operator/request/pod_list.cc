@@ -5,7 +5,7 @@
 #include "common/base/log.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
-#include "common/text/url_text.h"
+#include "common/text/safe_text.h"
 #include "operator/base/json_fields.h"
 #include "operator/base/names.h"
 #include "operator/job/pod.h"

@@ -51,8 +51,8 @@ absl::StatusOr<std::vector<capture::Target>> OtherSidecars(Cluster& cluster,
 
 }  // namespace
 
-absl::StatusOr<kube::ReconcileResult> RequestCleanup::AfterEnd(
-    const std::string& key, const objects::ProfileRequest& request) {
+absl::StatusOr<kube::ReconcileResult> Cleanup::AfterEnd(const std::string& key,
+                                                        const objects::ProfileRequest& request) {
   Forget(key);
   // Without the finalizer users can delete finished requests even after Strobe was removed.
   if (HasFinalizer(request) && !WantsReclaim(request)) {
@@ -62,8 +62,7 @@ absl::StatusOr<kube::ReconcileResult> RequestCleanup::AfterEnd(
   return Expire(request);
 }
 
-absl::StatusOr<kube::ReconcileResult> RequestCleanup::Expire(
-    const objects::ProfileRequest& request) {
+absl::StatusOr<kube::ReconcileResult> Cleanup::Expire(const objects::ProfileRequest& request) {
   if (!request.ttl) return kube::ReconcileResult{};
   const WallTime now = deps_.clock.WallNow();
   const Nanos left = request.status.completion_time.value_or(now) + *request.ttl - now;
@@ -72,7 +71,7 @@ absl::StatusOr<kube::ReconcileResult> RequestCleanup::Expire(
   return kube::ReconcileResult{};
 }
 
-absl::StatusOr<kube::ReconcileResult> RequestCleanup::BeforeDeletion(
+absl::StatusOr<kube::ReconcileResult> Cleanup::BeforeDeletion(
     const std::string& key, const objects::ProfileRequest& request) {
   // Without this limit a request could keep its namespace from ever being deleted.
   const bool patient = deps_.clock.WallNow() < request.deleted + kCleanUpPatience;
@@ -97,7 +96,7 @@ absl::StatusOr<kube::ReconcileResult> RequestCleanup::BeforeDeletion(
 }
 
 // None: no capture of the request is under way any more, or it was given up.
-absl::StatusOr<std::optional<kube::ReconcileResult>> RequestCleanup::StopCapture(
+absl::StatusOr<std::optional<kube::ReconcileResult>> Cleanup::StopCapture(
     const std::string& key, const objects::ProfileRequest& request, bool patient) {
   const bool begun = request.status.attempt > 0 && !objects::IsFinished(request.status);
   if (const std::shared_ptr<LiveCapture> live = table_.Find(key)) {
@@ -136,7 +135,7 @@ absl::StatusOr<std::optional<kube::ReconcileResult>> RequestCleanup::StopCapture
 
 // None: the runs are gone. An error of which MayPass is true is worth another try; any other is
 // final.
-absl::StatusOr<std::optional<kube::ReconcileResult>> RequestCleanup::Reclaim(
+absl::StatusOr<std::optional<kube::ReconcileResult>> Cleanup::Reclaim(
     const std::string& key, const objects::ProfileRequest& request) {
   std::shared_ptr<capture::RunReclaim> reclaim;
   {
@@ -157,7 +156,7 @@ absl::StatusOr<std::optional<kube::ReconcileResult>> RequestCleanup::Reclaim(
   return std::nullopt;
 }
 
-absl::StatusOr<std::shared_ptr<capture::RunReclaim>> RequestCleanup::StartReclaim(
+absl::StatusOr<std::shared_ptr<capture::RunReclaim>> Cleanup::StartReclaim(
     const std::string& key, const objects::ProfileRequest& request) {
   std::vector<v1::ReclaimRequest> runs;
   for (int attempt = 1; attempt <= request.status.attempt; ++attempt) {
@@ -188,7 +187,7 @@ absl::StatusOr<std::shared_ptr<capture::RunReclaim>> RequestCleanup::StartReclai
                                     [enqueue = deps_.enqueue, key] { enqueue(key); });
 }
 
-void RequestCleanup::AfterDeletion(const std::string& key, const LiveCapture* live) {
+void Cleanup::AfterDeletion(const std::string& key, const LiveCapture* live) {
   if (live != nullptr) {
     live->attempt->Cancel("the request was deleted");
     deps_.TellEnded(key.substr(0, key.find('/')), live->spec);
@@ -196,14 +195,14 @@ void RequestCleanup::AfterDeletion(const std::string& key, const LiveCapture* li
   Forget(key);
 }
 
-void RequestCleanup::Retire(const std::string& why) {
+void Cleanup::Retire(const std::string& why) {
   for (const auto& [key, live] : table_.Retire()) {
     live->attempt->Cancel(why);
     deps_.enqueue(key);
   }
 }
 
-void RequestCleanup::Forget(const std::string& key) {
+void Cleanup::Forget(const std::string& key) {
   {
     MutexLock lock(&mutex_);
     reclaims_.erase(key);

@@ -1,6 +1,6 @@
 // What remains to be done for requests that are finished, deleted or gone: captures are cancelled,
 // runs are reclaimed, the finalizer and expired requests are removed.
-// Threads: as RequestReconciler, which calls it.
+// Threads: as Reconciler, which calls it.
 #pragma once
 #include <functional>
 #include <map>
@@ -17,14 +17,14 @@
 
 namespace strobe::request {
 
-class RequestCleanup {
+class Cleanup {
  public:
   // Takes up the request's present attempt again; see AttemptLauncher::Begin.
   using Resume =
       std::function<absl::Status(const std::string& key, const objects::ProfileRequest& request)>;
 
   // `dependencies` and `table` must outlive it.
-  RequestCleanup(const ReconcilerDependencies& dependencies, RequestTable& table, Resume resume)
+  Cleanup(const ReconcilerDependencies& dependencies, Table& table, Resume resume)
       : deps_(dependencies), table_(table), resume_(std::move(resume)) {}
 
   // The request is finished: removes the finalizer once nothing needs it, and deletes the request
@@ -56,7 +56,7 @@ class RequestCleanup {
   void Forget(const std::string& key);
 
   const ReconcilerDependencies& deps_;
-  RequestTable& table_;
+  Table& table_;
   const Resume resume_;
   Mutex mutex_;
   std::map<std::string, Reclaiming> reclaims_ ABSL_GUARDED_BY(mutex_);

@@ -5,7 +5,7 @@
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "common/protocol/outcome.h"
-#include "common/text/plain_text.h"
+#include "common/text/safe_text.h"
 #include "operator/objects/viewer_link.h"
 #include "operator/request/request_status.h"
 

@@ -31,7 +31,7 @@ bool IsDue(Nanos left) { return left <= Nanos{0} || left > capture::kMaxRetryWai
 
 }  // namespace
 
-RequestReconciler::RequestReconciler(Dependencies dependencies)
+Reconciler::Reconciler(Dependencies dependencies)
     : deps_(std::move(dependencies)),
       table_(deps_.clock, deps_.metrics, deps_.enqueue),
       end_(deps_),
@@ -42,7 +42,7 @@ RequestReconciler::RequestReconciler(Dependencies dependencies)
                }),
       stalls_(deps_) {}
 
-absl::StatusOr<kube::ReconcileResult> RequestReconciler::Reconcile(const std::string& key) {
+absl::StatusOr<kube::ReconcileResult> Reconciler::Reconcile(const std::string& key) {
   const absl::StatusOr<objects::ProfileRequest> found = deps_.cluster.GetRequest(key);
   std::shared_ptr<LiveCapture> live = table_.Find(key);
   if (absl::IsNotFound(found.status())) {
@@ -74,8 +74,8 @@ absl::StatusOr<kube::ReconcileResult> RequestReconciler::Reconcile(const std::st
   return launcher_.Begin(key, request, std::max(request.status.attempt, 1) + 1);
 }
 
-absl::StatusOr<kube::ReconcileResult> RequestReconciler::AfterEnd(
-    const std::string& key, const objects::ProfileRequest& request) {
+absl::StatusOr<kube::ReconcileResult> Reconciler::AfterEnd(const std::string& key,
+                                                           const objects::ProfileRequest& request) {
   ASSIGN_OR_RETURN(const kube::ReconcileResult rest, cleanup_.AfterEnd(key, request));
   // At once: the object was changed, and must be read again before its status is written.
   if (rest.requeue_after == Nanos{0}) return rest;
@@ -83,8 +83,9 @@ absl::StatusOr<kube::ReconcileResult> RequestReconciler::AfterEnd(
   return kube::ReconcileResult{Sooner(rest.requeue_after, look)};
 }
 
-absl::StatusOr<kube::ReconcileResult> RequestReconciler::Follow(
-    const std::string& key, const objects::ProfileRequest& request, LiveCapture& live) {
+absl::StatusOr<kube::ReconcileResult> Reconciler::Follow(const std::string& key,
+                                                         const objects::ProfileRequest& request,
+                                                         LiveCapture& live) {
   if (request.cancel) live.attempt->Cancel("spec.cancel was set");
   const capture::AttemptProgress progress = live.attempt->progress();
   if (progress.phase != capture::Phase::kDone) return ShowProgress(request, progress, live);
@@ -102,7 +103,7 @@ absl::StatusOr<kube::ReconcileResult> RequestReconciler::Follow(
   return kube::ReconcileResult{std::max(left, Nanos{0})};
 }
 
-absl::StatusOr<kube::ReconcileResult> RequestReconciler::ShowProgress(
+absl::StatusOr<kube::ReconcileResult> Reconciler::ShowProgress(
     const objects::ProfileRequest& request, const capture::AttemptProgress& progress,
     LiveCapture& live) {
   if (progress.wants_evidence) {
@@ -130,15 +131,15 @@ absl::StatusOr<kube::ReconcileResult> RequestReconciler::ShowProgress(
 }
 
 // How long after the former write of an active status the next one may follow.
-Nanos RequestReconciler::PaceOf(const objects::RequestStatus& former,
-                                objects::RequestStatus status) const {
+Nanos Reconciler::PaceOf(const objects::RequestStatus& former,
+                         objects::RequestStatus status) const {
   status.progress = former.progress;
   if (!SameStatus(former, status)) return kStatusPace;
   return std::max<Nanos>(kWorkersPace, kWorkersPaceOfMany * table_.active());
 }
 
-void RequestReconciler::CountEnd(const std::string& key, const objects::ProfileRequest& request,
-                                 const capture::AttemptProgress& progress, LiveCapture& live) {
+void Reconciler::CountEnd(const std::string& key, const objects::ProfileRequest& request,
+                          const capture::AttemptProgress& progress, LiveCapture& live) {
   const capture::AttemptResult& result = *progress.result;
   live.counted = true;
   table_.LeaveQueue(key);
@@ -152,7 +153,7 @@ void RequestReconciler::CountEnd(const std::string& key, const objects::ProfileR
                             StrCat("attempt ", result.attempt, ": ", result.message));
 }
 
-absl::StatusOr<std::map<std::string, std::string>> RequestReconciler::EvidenceOf(
+absl::StatusOr<std::map<std::string, std::string>> Reconciler::EvidenceOf(
     const objects::ProfileRequest& request, const LiveCapture& live) {
   std::vector<job::PodInfo> pods;
   for (const job::TargetSpec& target : objects::TargetsOf(request)) {
@@ -164,8 +165,8 @@ absl::StatusOr<std::map<std::string, std::string>> RequestReconciler::EvidenceOf
 }
 
 // Records the event once per attempt: the status remembers it.
-void RequestReconciler::TellArmed(const objects::ProfileRequest& request, std::size_t armed,
-                                  std::size_t matched, int number) {
+void Reconciler::TellArmed(const objects::ProfileRequest& request, std::size_t armed,
+                           std::size_t matched, int number) {
   const kube::Condition* started = objects::FindCondition(request.status, condition::kStarted);
   if (armed == 0 || (started != nullptr && started->status == kube::ConditionStatus::kTrue)) return;
   deps_.cluster.RecordEvent(request, /*warning=*/false, "CaptureArmed", "Arm",

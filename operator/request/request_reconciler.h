@@ -17,11 +17,11 @@
 
 namespace strobe::request {
 
-class RequestReconciler {
+class Reconciler {
  public:
   using Dependencies = ReconcilerDependencies;
 
-  explicit RequestReconciler(Dependencies dependencies);
+  explicit Reconciler(Dependencies dependencies);
 
   // `key` is "namespace/name". May be called for several keys at once, but for each key by one
   // thread at a time. An error is worth another try.
@@ -48,10 +48,10 @@ class RequestReconciler {
                  int number);
 
   const Dependencies deps_;
-  RequestTable table_;
+  Table table_;
   const RequestEnd end_;
   AttemptLauncher launcher_;
-  RequestCleanup cleanup_;
+  Cleanup cleanup_;
   StallWatch stalls_;
 };
 

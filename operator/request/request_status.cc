@@ -6,8 +6,7 @@
 #include "collector/store/logdir.h"
 #include "common/base/duration.h"
 #include "common/base/strings.h"
-#include "common/text/plain_text.h"
-#include "common/text/utf8.h"
+#include "common/text/safe_text.h"
 
 namespace strobe::request {
 namespace {

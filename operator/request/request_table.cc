@@ -25,13 +25,13 @@ void PollPace::Leave(const std::string& key) {
   namespaces_.erase(found);
 }
 
-std::shared_ptr<LiveCapture> RequestTable::Find(const std::string& key) const {
+std::shared_ptr<LiveCapture> Table::Find(const std::string& key) const {
   MutexLock lock(&mutex_);
   const auto found = live_.find(key);
   return found == live_.end() ? nullptr : found->second;
 }
 
-void RequestTable::Keep(const std::string& key, std::shared_ptr<LiveCapture> live) {
+void Table::Keep(const std::string& key, std::shared_ptr<LiveCapture> live) {
   MutexLock lock(&mutex_);
   live_[key] = std::move(live);
   waiting_.erase(key);
@@ -39,7 +39,7 @@ void RequestTable::Keep(const std::string& key, std::shared_ptr<LiveCapture> liv
   metrics_.ActiveCaptures(live_.size());
 }
 
-void RequestTable::Forget(const std::string& key) {
+void Table::Forget(const std::string& key) {
   std::vector<std::string> woken;
   {
     MutexLock lock(&mutex_);
@@ -53,29 +53,29 @@ void RequestTable::Forget(const std::string& key) {
   LeaveQueue(key);
 }
 
-std::size_t RequestTable::active() const {
+std::size_t Table::active() const {
   MutexLock lock(&mutex_);
   return live_.size();
 }
 
-std::map<std::string, std::shared_ptr<LiveCapture>> RequestTable::Retire() {
+std::map<std::string, std::shared_ptr<LiveCapture>> Table::Retire() {
   MutexLock lock(&mutex_);
   retired_ = true;
   return live_;
 }
 
-bool RequestTable::retired() const {
+bool Table::retired() const {
   MutexLock lock(&mutex_);
   return retired_;
 }
 
-policy::EarlierCaptures RequestTable::BeginTry(const PendingRequest& pending) {
+policy::EarlierCaptures Table::BeginTry(const PendingRequest& pending) {
   MutexLock lock(&mutex_);
   WaitingOf(pending).held = false;
   return line_.Try(pending.request.ns, pending.key, pending.in_line_since());
 }
 
-void RequestTable::EndTry(const PendingRequest& pending) {
+void Table::EndTry(const PendingRequest& pending) {
   const std::string& key = pending.key;
   std::vector<std::string> woken;
   {
@@ -93,52 +93,52 @@ void RequestTable::EndTry(const PendingRequest& pending) {
   Wake(woken);
 }
 
-void RequestTable::SetHeld(const PendingRequest& pending) {
+void Table::SetHeld(const PendingRequest& pending) {
   MutexLock lock(&mutex_);
   WaitingOf(pending).held = true;
 }
 
-RequestTable::Waiting& RequestTable::WaitingOf(const PendingRequest& pending) {
+Table::Waiting& Table::WaitingOf(const PendingRequest& pending) {
   Waiting& waiting = waiting_[pending.key];
   if (waiting.uid != pending.request.uid || waiting.number != pending.number)
     waiting = {.uid = pending.request.uid, .number = pending.number, .since = clock_.MonoNow()};
   return waiting;
 }
 
-MonoTime RequestTable::WaitsSince(const PendingRequest& pending) {
+MonoTime Table::WaitsSince(const PendingRequest& pending) {
   MutexLock lock(&mutex_);
   return WaitingOf(pending).since;
 }
 
-void RequestTable::RestartWait(const PendingRequest& pending) {
+void Table::RestartWait(const PendingRequest& pending) {
   MutexLock lock(&mutex_);
   WaitingOf(pending).since = clock_.MonoNow();
 }
 
-std::optional<MonoTime> RequestTable::AllowedAt(const PendingRequest& pending) {
+std::optional<MonoTime> Table::AllowedAt(const PendingRequest& pending) {
   MutexLock lock(&mutex_);
   return WaitingOf(pending).allowed;
 }
 
-void RequestTable::SetAllowed(const PendingRequest& pending, std::optional<Nanos> max_duration) {
+void Table::SetAllowed(const PendingRequest& pending, std::optional<Nanos> max_duration) {
   MutexLock lock(&mutex_);
   Waiting& waiting = WaitingOf(pending);
   waiting.allowed = clock_.MonoNow();
   waiting.max_duration = max_duration;
 }
 
-std::optional<Nanos> RequestTable::MaxDurationOf(const PendingRequest& pending) {
+std::optional<Nanos> Table::MaxDurationOf(const PendingRequest& pending) {
   MutexLock lock(&mutex_);
   return WaitingOf(pending).max_duration;
 }
 
-Nanos RequestTable::Pace(const PendingRequest& pending) {
+Nanos Table::Pace(const PendingRequest& pending) {
   MutexLock lock(&mutex_);
   return pace_.Enter(pending.request.ns, pending.key);
 }
 
-RequestTable::QueuePosition RequestTable::EnterQueue(const PendingRequest& pending,
-                                                     const std::set<std::string>& workers) {
+Table::QueuePosition Table::EnterQueue(const PendingRequest& pending,
+                                       const std::set<std::string>& workers) {
   MutexLock lock(&mutex_);
   QueuePosition turn{.position = queue_.Enter(pending.key, pending.in_line_since(), workers),
                      .waiting = queue_.waiting()};
@@ -146,12 +146,12 @@ RequestTable::QueuePosition RequestTable::EnterQueue(const PendingRequest& pendi
   return turn;
 }
 
-void RequestTable::HoldQueue(const PendingRequest& pending, const std::set<std::string>& workers) {
+void Table::HoldQueue(const PendingRequest& pending, const std::set<std::string>& workers) {
   MutexLock lock(&mutex_);
   queue_.Hold(pending.key, workers);
 }
 
-void RequestTable::LeaveQueue(const std::string& key) {
+void Table::LeaveQueue(const std::string& key) {
   std::vector<std::string> next;
   {
     MutexLock lock(&mutex_);
@@ -160,7 +160,7 @@ void RequestTable::LeaveQueue(const std::string& key) {
   Wake(next);
 }
 
-void RequestTable::Wake(const std::vector<std::string>& keys) {
+void Table::Wake(const std::vector<std::string>& keys) {
   for (const std::string& key : keys) enqueue_(key);
 }
 

@@ -73,10 +73,10 @@ struct PendingRequest {
   WallTime in_line_since() const { return request.status.retry_time.value_or(request.created); }
 };
 
-class RequestTable {
+class Table {
  public:
-  RequestTable(const Clock& clock, CaptureMetrics& metrics,
-               std::function<void(const std::string& key)> enqueue)
+  Table(const Clock& clock, CaptureMetrics& metrics,
+        std::function<void(const std::string& key)> enqueue)
       : clock_(clock), metrics_(metrics), enqueue_(std::move(enqueue)) {}
 
   // Null when the request has no capture in this process. One key is reconciled by one thread at a

@@ -1,6 +1,6 @@
 // Looks for a while whether a job that evidence found standing still moves again, and withdraws the
 // verdict if it does: a pause and a hang look the same until then. What is known is lost at a
-// restart; the next operator looks itself. Threads: as RequestReconciler, which calls it.
+// restart; the next operator looks itself. Threads: as Reconciler, which calls it.
 #pragma once
 #include <map>
 #include <memory>

@@ -4,9 +4,9 @@
 #include <utility>
 
 #include "absl/time/time.h"
-#include "common/base/json_text.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
+#include "common/text/json.h"
 #include "operator/base/condition.h"
 #include "operator/base/json_fields.h"
 #include "operator/base/label_selector.h"

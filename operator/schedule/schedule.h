@@ -39,7 +39,7 @@ struct SkippedRun {
 struct ScheduleStatus {
   std::int64_t observed_generation = 0;
   std::vector<kube::Condition> conditions{};
-  std::string timing{};                     // The ScheduleTiming::Text that decided_until is for.
+  std::string timing{};                     // The Timing::Text that decided_until is for.
   std::optional<WallTime> decided_until{};  // What was due until then was started or skipped.
   std::optional<WallTime> last_schedule{}, last_success{}, next_schedule{};
   std::string last_run{};
@@ -53,7 +53,7 @@ struct ScheduleStatus {
 struct ProfileSchedule : kube::RunCreator {
   ProfileSchedule() : kube::RunCreator(kube::CreatorKind::kSchedule) {}
 
-  ScheduleTiming timing{};
+  Timing timing{};
   ConcurrencyPolicy concurrency = ConcurrencyPolicy::kForbid;
   std::optional<Nanos> starting_deadline{};  // None = however late a run is, it is started.
   bool rotates = false;                      // Each run samples other workers.

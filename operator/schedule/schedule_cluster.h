@@ -1,4 +1,4 @@
-// Implements the schedule reconciler's ScheduleCluster interface with the API client and the caches
+// Implements the schedule reconciler's Cluster interface with the API client and the caches
 // of ProfileSchedules and ProfileRequests.
 #pragma once
 #include <string>
@@ -12,7 +12,7 @@
 
 namespace strobe::schedule {
 
-class KubeScheduleCluster final : public ScheduleCluster {
+class KubeScheduleCluster final : public Cluster {
  public:
   KubeScheduleCluster(access::RunStarter::Dependencies dependencies,
                       const kube::ObjectCache& schedules)

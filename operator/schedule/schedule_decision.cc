@@ -6,7 +6,7 @@
 
 #include "common/base/duration.h"
 #include "common/base/strings.h"
-#include "common/text/utf8.h"
+#include "common/text/safe_text.h"
 
 namespace strobe::schedule {
 namespace {
@@ -63,7 +63,7 @@ void CountRun(const kube::CreatedRun& run, ScheduleStatus& status) {
 
 // Moves runs that have ended from `active` to the counts. One write of the status does both, so
 // that each is counted once.
-void CountEnded(const std::vector<kube::CreatedRun>& runs, ScheduleDecision& decision) {
+void CountEnded(const std::vector<kube::CreatedRun>& runs, Decision& decision) {
   ScheduleStatus& status = decision.status;
   std::vector<ActiveRun> active;
   for (const ActiveRun& each : std::exchange(status.active, {})) {
@@ -90,7 +90,7 @@ std::vector<kube::CreatedRun> NewestFirst(std::vector<kube::CreatedRun> runs) {
 
 // The time from which on runs are still to be decided.
 WallTime DecidedUntil(const ProfileSchedule& schedule, const std::string& timing, WallTime now,
-                      ScheduleDecision& decision) {
+                      Decision& decision) {
   const ScheduleStatus& before = schedule.status;
   const std::optional<WallTime> decided = decision.status.decided_until;
   // What would have been due by another timing, or during a suspension, is not made up for.
@@ -158,7 +158,7 @@ std::optional<kube::RunRefusal> WhyNotStarted(const ProfileSchedule& schedule,
 
 // Decides on the newest time that has passed; older ones were missed.
 void DecideDue(const ProfileSchedule& schedule, const ScheduleTimes::Passed& passed, WallTime now,
-               ScheduleDecision& decision) {
+               Decision& decision) {
   ScheduleStatus& status = decision.status;
   const WallTime due = *passed.last;
   status = Missed(std::move(status), passed.before_last.value_or(due), passed.count - 1);
@@ -172,7 +172,7 @@ void DecideDue(const ProfileSchedule& schedule, const ScheduleTimes::Passed& pas
 }
 
 // Decided from the runs that exist, so that a run whose cancellation failed is cancelled later.
-void DecideReplaced(const std::vector<kube::CreatedRun>& runs, ScheduleDecision& decision) {
+void DecideReplaced(const std::vector<kube::CreatedRun>& runs, Decision& decision) {
   WallTime newest = decision.due ? decision.due->time : WallTime{};
   for (const ActiveRun& active : decision.status.active) newest = std::max(newest, active.time);
   for (const ActiveRun& active : decision.status.active) {
@@ -184,10 +184,9 @@ void DecideReplaced(const std::vector<kube::CreatedRun>& runs, ScheduleDecision&
 
 }  // namespace
 
-ScheduleDecision DecideSchedule(const ProfileSchedule& schedule,
-                                const std::vector<kube::CreatedRun>& runs,
-                                const std::optional<policy::SeriesBounds>& bounds, WallTime now) {
-  ScheduleDecision decision;
+Decision DecideSchedule(const ProfileSchedule& schedule, const std::vector<kube::CreatedRun>& runs,
+                        const std::optional<policy::SeriesBounds>& bounds, WallTime now) {
+  Decision decision;
   ScheduleStatus& status = decision.status = schedule.status;
   status.observed_generation = schedule.generation;
   absl::StatusOr<ScheduleTimes> times =

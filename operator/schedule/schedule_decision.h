@@ -11,7 +11,7 @@
 
 namespace strobe::schedule {
 
-struct ScheduleDecision {
+struct Decision {
   // The status to write once everything below was done, except for `due`; see Started and Skipped.
   ScheduleStatus status{};
   std::optional<DueRun> due{};  // To be started, unless it is refused.
@@ -26,9 +26,8 @@ struct ScheduleDecision {
 };
 
 // `runs` are all existing runs of the schedule. `bounds`: none if they are not known.
-ScheduleDecision DecideSchedule(const ProfileSchedule& schedule,
-                                const std::vector<kube::CreatedRun>& runs,
-                                const std::optional<policy::SeriesBounds>& bounds, WallTime now);
+Decision DecideSchedule(const ProfileSchedule& schedule, const std::vector<kube::CreatedRun>& runs,
+                        const std::optional<policy::SeriesBounds>& bounds, WallTime now);
 
 // The status when the due run exists.
 ScheduleStatus Started(ScheduleStatus status, const DueRun& due);

@@ -13,9 +13,8 @@ constexpr int kThreads = 4;
 
 }  // namespace
 
-ScheduleKeeper::ScheduleKeeper(access::RunStarter::Dependencies dependencies, const std::string& ns,
-                               Nanos watch_timeout, kube::WorkQueue& queue,
-                               ScheduleMetrics& metrics)
+Keeper::Keeper(access::RunStarter::Dependencies dependencies, const std::string& ns,
+               Nanos watch_timeout, kube::WorkQueue& queue, Metrics& metrics)
     : clock_(dependencies.clock),
       queue_(queue),
       cluster_(dependencies, cache_),
@@ -26,7 +25,7 @@ ScheduleKeeper::ScheduleKeeper(access::RunStarter::Dependencies dependencies, co
   if (ns.empty()) queue_.ShareAmong(kThreads);
 }
 
-void ScheduleKeeper::Start() {
+void Keeper::Start() {
   threads_ = std::make_unique<kube::ReconcileThreads>(
       clock_, kThreads, queue_,
       [this](const std::string& key) { return reconciler_.Reconcile(key); },

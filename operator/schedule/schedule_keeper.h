@@ -13,11 +13,11 @@
 
 namespace strobe::schedule {
 
-class ScheduleKeeper {
+class Keeper {
  public:
   // `ns` is empty for all namespaces. All references outlive it.
-  ScheduleKeeper(access::RunStarter::Dependencies dependencies, const std::string& ns,
-                 Nanos watch_timeout, kube::WorkQueue& queue, ScheduleMetrics& metrics);
+  Keeper(access::RunStarter::Dependencies dependencies, const std::string& ns, Nanos watch_timeout,
+         kube::WorkQueue& queue, Metrics& metrics);
 
   // This process leads, and the cache of requests is filled: watches the schedules from now on.
   // Called once.
@@ -30,7 +30,7 @@ class ScheduleKeeper {
   kube::WorkQueue& queue_;
   kube::ObjectCache cache_;
   KubeScheduleCluster cluster_;
-  ScheduleReconciler reconciler_;
+  Reconciler reconciler_;
   kube::Reflector reflector_;
   std::unique_ptr<kube::ReconcileThreads>
       threads_;  // Null until Start. Last: uses all of the above.

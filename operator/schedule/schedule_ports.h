@@ -13,9 +13,9 @@
 namespace strobe::schedule {
 
 // The Kubernetes API. Calls block, each for a bounded time.
-class ScheduleCluster {
+class Cluster {
  public:
-  virtual ~ScheduleCluster() = default;
+  virtual ~Cluster() = default;
   // From the cache, which already shows the operator's own writes. NotFound when there is no such
   // object; InvalidArgument when it cannot be parsed.
   virtual absl::StatusOr<ProfileSchedule> GetSchedule(const std::string& key) = 0;
@@ -42,9 +42,9 @@ class ScheduleCluster {
                            const std::string& action, const std::string& note) = 0;
 };
 
-class ScheduleMetrics {
+class Metrics {
  public:
-  virtual ~ScheduleMetrics() = default;
+  virtual ~Metrics() = default;
   // `result` is started, succeeded, failed, cancelled or skipped.
   virtual void RunsCounted(const std::string& ns, std::string_view result, std::int64_t count) = 0;
 };

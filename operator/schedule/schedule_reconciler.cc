@@ -17,7 +17,7 @@ constexpr Nanos kDecideLater = std::chrono::seconds(5);
 
 }  // namespace
 
-absl::StatusOr<kube::ReconcileResult> ScheduleReconciler::Reconcile(const std::string& key) {
+absl::StatusOr<kube::ReconcileResult> Reconciler::Reconcile(const std::string& key) {
   const absl::StatusOr<ProfileSchedule> found = cluster_.GetSchedule(key);
   if (absl::IsNotFound(found.status())) return kube::ReconcileResult{};
   RETURN_IF_ERROR(found.status());
@@ -25,7 +25,7 @@ absl::StatusOr<kube::ReconcileResult> ScheduleReconciler::Reconcile(const std::s
   // Its runs are deleted with it, by their owner reference.
   if (schedule.deleting) return kube::ReconcileResult{};
   ASSIGN_OR_RETURN(const std::vector<kube::CreatedRun> runs, cluster_.RunsOf(schedule));
-  ScheduleDecision decision =
+  Decision decision =
       DecideSchedule(schedule, runs, cluster_.BoundsOf(schedule.ns), clock_.WallNow());
   // What is due stays due, and the newest of several times counts.
   if ((decision.due || decision.status.skipped > schedule.status.skipped) &&
@@ -61,7 +61,7 @@ absl::StatusOr<kube::ReconcileResult> ScheduleReconciler::Reconcile(const std::s
   return kube::ReconcileResult{request::Sooner(decision.look_again, cluster_.KeepSealed(schedule))};
 }
 
-bool ScheduleReconciler::MayDecide(const std::string& ns) {
+bool Reconciler::MayDecide(const std::string& ns) {
   const MonoTime now = clock_.MonoNow();
   MutexLock lock(&mutex_);
   // A full bucket is like none.
@@ -73,7 +73,7 @@ bool ScheduleReconciler::MayDecide(const std::string& ns) {
 }
 
 // Called after the status was written, so that each change is reported only once.
-void ScheduleReconciler::Tell(const ProfileSchedule& schedule, const ScheduleStatus& status) {
+void Reconciler::Tell(const ProfileSchedule& schedule, const ScheduleStatus& status) {
   const ScheduleStatus& before = schedule.status;
   const auto count = [&](std::string_view result, std::int64_t now, std::int64_t former) {
     if (now > former) metrics_.RunsCounted(schedule.ns, result, now - former);

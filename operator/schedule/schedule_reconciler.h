@@ -10,16 +10,16 @@
 #include "absl/status/statusor.h"
 #include "common/base/clock.h"
 #include "common/base/mutex.h"
-#include "common/base/token_bucket.h"
+#include "common/fair/token_bucket.h"
 #include "operator/request/ports.h"
 #include "operator/schedule/schedule_ports.h"
 
 namespace strobe::schedule {
 
-class ScheduleReconciler {
+class Reconciler {
  public:
   // All arguments outlive it.
-  ScheduleReconciler(const Clock& clock, ScheduleCluster& cluster, ScheduleMetrics& metrics)
+  Reconciler(const Clock& clock, Cluster& cluster, Metrics& metrics)
       : clock_(clock), cluster_(cluster), metrics_(metrics) {}
 
   // `key` is "namespace/name"; each key by one thread at a time. An error is worth another try.
@@ -31,10 +31,10 @@ class ScheduleReconciler {
   void Tell(const ProfileSchedule& schedule, const ScheduleStatus& status);
 
   const Clock& clock_;
-  ScheduleCluster& cluster_;
-  ScheduleMetrics& metrics_;
+  Cluster& cluster_;
+  Metrics& metrics_;
   Mutex mutex_;
-  std::map<std::string, TokenBucket> decisions_ ABSL_GUARDED_BY(mutex_);  // By namespace.
+  std::map<std::string, fair::TokenBucket> decisions_ ABSL_GUARDED_BY(mutex_);  // By namespace.
 };
 
 }  // namespace strobe::schedule

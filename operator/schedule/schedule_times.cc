@@ -30,7 +30,7 @@ absl::Status InField(std::string_view field, const absl::Status& status) {
 
 }  // namespace
 
-std::string ScheduleTiming::Text() const {
+std::string Timing::Text() const {
   if (interval) {
     return StrCat("every ", FormatDuration(*interval),
                   jitter > Nanos{0} ? StrCat(", jitter ", FormatDuration(jitter)) : "");
@@ -38,7 +38,7 @@ std::string ScheduleTiming::Text() const {
   return time_zone.empty() ? cron : StrCat(cron, " ", time_zone);
 }
 
-absl::StatusOr<ScheduleTimes> ScheduleTimes::Make(const ScheduleTiming& timing, WallTime created,
+absl::StatusOr<ScheduleTimes> ScheduleTimes::Make(const Timing& timing, WallTime created,
                                                   std::string_view uid) {
   ScheduleTimes times;
   times.created_ = std::chrono::floor<seconds>(created);

@@ -13,7 +13,7 @@
 namespace strobe::schedule {
 
 // When to start runs, as the spec says it: by `cron`, or at `interval`.
-struct ScheduleTiming {
+struct Timing {
   std::string cron{}, time_zone{};  // An empty time zone is UTC.
   std::optional<Nanos> interval{};
   Nanos jitter{};
@@ -26,7 +26,7 @@ class ScheduleTimes {
  public:
   // Intervals count from `created`, and jitter follows from `uid`. InvalidArgument names the field
   // that is wrong.
-  static absl::StatusOr<ScheduleTimes> Make(const ScheduleTiming& timing, WallTime created,
+  static absl::StatusOr<ScheduleTimes> Make(const Timing& timing, WallTime created,
                                             std::string_view uid);
 
   // The first time after `after`; none if there is none within nine years.

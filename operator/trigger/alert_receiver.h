@@ -12,7 +12,7 @@
 #include "absl/status/statusor.h"
 #include "common/base/clock.h"
 #include "common/base/mutex.h"
-#include "common/base/token_bucket.h"
+#include "common/fair/token_bucket.h"
 #include "common/http/http_server.h"
 #include "common/http/source_limiter.h"
 #include "common/tls/identity_files.h"
@@ -77,7 +77,7 @@ class AlertReceiver {
   std::unique_ptr<IdentityFiles> files_;
   http::SourceLimiter limiter_;
   Mutex mutex_;
-  TokenBucket log_lines_ ABSL_GUARDED_BY(mutex_);
+  fair::TokenBucket log_lines_ ABSL_GUARDED_BY(mutex_);
   std::string reload_error_;  // The last error that was logged. Used by one thread only.
   std::unique_ptr<http::HttpServer> server_;  // Last: its threads use the rest.
 };

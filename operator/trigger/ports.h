@@ -36,9 +36,9 @@ class AlertReceiverObserver {
 };
 
 // The Kubernetes API. Calls block, each for a bounded time. Safe for concurrent use.
-class TriggerCluster {
+class Cluster {
  public:
-  virtual ~TriggerCluster() = default;
+  virtual ~Cluster() = default;
 
   // The trigger as it is stored now, with a seal that will last. NotFound when there is none.
   virtual absl::StatusOr<ProfileTrigger> ReadTrigger(const std::string& ns, const std::string& name,
@@ -74,9 +74,9 @@ class TriggerCluster {
                            const std::string& action, const std::string& note) = 0;
 };
 
-class TriggerMetrics {
+class Metrics {
  public:
-  virtual ~TriggerMetrics() = default;
+  virtual ~Metrics() = default;
   // `outcome` is Taken, Resolved, Unmatched, Failed, or the reason why an alert started nothing.
   virtual void AlertDecided(std::string_view outcome) = 0;
   // A sign from a worker, by its kind's name. `outcome` is Taken, Failed, or a reason.

@@ -7,7 +7,7 @@
 #include "common/base/enum_names.h"
 #include "common/base/hash.h"
 #include "common/base/strings.h"
-#include "common/text/utf8.h"
+#include "common/text/safe_text.h"
 #include "operator/trigger/trigger_decision.h"
 
 namespace strobe::trigger {

@@ -7,8 +7,7 @@
 
 #include "common/base/guard.h"
 #include "common/grpc_tls/credentials.h"
-#include "common/text/plain_text.h"
-#include "common/text/utf8.h"
+#include "common/text/safe_text.h"
 #include "common/tls/peer.h"
 
 namespace strobe::trigger {

@@ -4,9 +4,9 @@
 #include <optional>
 #include <utility>
 
-#include "common/base/json_text.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
+#include "common/text/json.h"
 #include "operator/base/condition.h"
 #include "operator/base/json_fields.h"
 #include "operator/base/label_selector.h"
@@ -118,7 +118,7 @@ absl::Status ReadSigns(const Json& spec, TriggerSigns& signs) {
                      : absl::InvalidArgumentError("signs: give at least one sign");
 }
 
-absl::Status ReadTriggerBudget(const Json& spec, TriggerBudget& budget) {
+absl::Status ReadTriggerBudget(const Json& spec, Budget& budget) {
   ASSIGN_OR_RETURN(const policy::CaptureBudget given,
                    policy::ReadBudget(spec.value("budget", Json::object()), "budget"));
   budget.cool_down = given.cool_down.value_or(budget.cool_down);

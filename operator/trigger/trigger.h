@@ -32,7 +32,7 @@ struct TriggerAlerts {
 };
 
 // What captures may cost, for each job.
-struct TriggerBudget {
+struct Budget {
   Nanos cool_down = std::chrono::minutes(10);  // Between the starts of two captures.
   int captures_per_day = 10;
   std::optional<double> duty_cycle{};  // Recorded part of the last 24 hours, 0 to 1; none = any.
@@ -98,7 +98,7 @@ struct ProfileTrigger : kube::RunCreator {
 
   TriggerAlerts alerts{};  // Without labels to match, alerts start nothing.
   TriggerSigns signs{};
-  TriggerBudget budget{};
+  Budget budget{};
   bool has_target = false;   // The template has a target, which holds for every alert.
   std::string target_job{};  // The job of that target; see TargetText.
   TriggerTarget target{};

@@ -4,7 +4,7 @@
 
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
-#include "common/text/url_text.h"
+#include "common/text/safe_text.h"
 #include "operator/base/names.h"
 #include "operator/job/pod.h"
 #include "operator/objects/request.h"

@@ -1,4 +1,4 @@
-// Implements TriggerCluster with the API client and the caches of ProfileTriggers and
+// Implements Cluster with the API client and the caches of ProfileTriggers and
 // ProfileRequests.
 #pragma once
 #include <string>
@@ -12,7 +12,7 @@
 
 namespace strobe::trigger {
 
-class KubeTriggerCluster final : public TriggerCluster {
+class KubeTriggerCluster final : public Cluster {
  public:
   KubeTriggerCluster(access::RunStarter::Dependencies dependencies,
                      const kube::ObjectCache& triggers)

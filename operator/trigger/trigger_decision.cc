@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "common/base/strings.h"
-#include "common/text/utf8.h"
+#include "common/text/safe_text.h"
 
 namespace strobe::trigger {
 namespace {
@@ -62,14 +62,14 @@ std::vector<const TriggerRun*> OwnRuns(const ProfileTrigger& trigger, const std:
   return own;
 }
 
-TriggerVerdict Refused(std::string reason, std::string message,
-                       std::optional<WallTime> until = std::nullopt) {
+Verdict Refused(std::string reason, std::string message,
+                std::optional<WallTime> until = std::nullopt) {
   return {kube::RunRefusal{std::move(reason), std::move(message)}, until, 0};
 }
 
-std::optional<TriggerVerdict> WhyNoBudget(const ProfileTrigger& trigger,
-                                          const std::vector<const TriggerRun*>& own, WallTime now) {
-  const TriggerBudget& given = trigger.budget;
+std::optional<Verdict> WhyNoBudget(const ProfileTrigger& trigger,
+                                   const std::vector<const TriggerRun*>& own, WallTime now) {
+  const Budget& given = trigger.budget;
   std::optional<policy::UsedUp> used_up = policy::WhyUsedUp(
       {given.cool_down, given.captures_per_day, given.duty_cycle, given.bytes_per_day},
       {own.begin(), own.end()}, trigger.duration, now);
@@ -77,8 +77,8 @@ std::optional<TriggerVerdict> WhyNoBudget(const ProfileTrigger& trigger,
   const std::string reason = used_up->refusal.reason;
   // The use may still shrink, because a run may have recorded and written less than is counted now.
   const bool may_change = reason == policy::kDutyCycle || reason == policy::kBytesPerDay;
-  return TriggerVerdict{std::move(used_up->refusal),
-                        may_change ? now + kLookAgainAtUse : used_up->until, 0};
+  return Verdict{std::move(used_up->refusal), may_change ? now + kLookAgainAtUse : used_up->until,
+                 0};
 }
 
 constexpr std::size_t kMaxShownJobs = 16, kMaxSkipReasons = 32, kMaxTriggerMessageBytes = 512;
@@ -115,7 +115,7 @@ void SetTriggerConditions(const ProfileTrigger& trigger, WallTime now, TriggerSt
       trigger.suspend ? "no captures are started: suspend is true" : "suspend is false");
 }
 
-void Count(const TriggerNotes& notes, TriggerStatus& status) {
+void Count(const Notes& notes, TriggerStatus& status) {
   for (const auto& [reason, count] : notes.skipped) {
     if (status.skipped.contains(reason) || status.skipped.size() < kMaxSkipReasons)
       status.skipped[reason] += count;
@@ -251,11 +251,10 @@ std::optional<kube::RunRefusal> WhyAlertIsPast(const Alert& alert, WallTime now)
                                  ", which is more than 24 hours")};
 }
 
-TriggerVerdict DecideCapture(const ProfileTrigger& trigger, const Alert& alert,
-                             const std::string& job, const std::vector<TriggerRun>& runs,
-                             WallTime now) {
+Verdict DecideCapture(const ProfileTrigger& trigger, const Alert& alert, const std::string& job,
+                      const std::vector<TriggerRun>& runs, WallTime now) {
   const std::vector<const TriggerRun*> own = OwnRuns(trigger, job, runs);
-  TriggerVerdict verdict;
+  Verdict verdict;
   verdict.number = 1;
   for (const TriggerRun* run : own) {
     verdict.number = std::max(verdict.number, NumberOfTriggeredRun(run->name) + 1);
@@ -271,25 +270,24 @@ TriggerVerdict DecideCapture(const ProfileTrigger& trigger, const Alert& alert,
   });
   if (active != runs.end())
     return Refused(kRunActive, StrCat(active->name, " is under way"), now + kLookAgain);
-  if (std::optional<TriggerVerdict> refused = WhyNoBudget(trigger, own, now))
-    return *std::move(refused);
+  if (std::optional<Verdict> refused = WhyNoBudget(trigger, own, now)) return *std::move(refused);
   return verdict;
 }
 
-void TriggerNotes::AddEarlier(const TriggerNotes& earlier) {
+void Notes::AddEarlier(const Notes& earlier) {
   for (const auto& [reason, count] : earlier.skipped) skipped[reason] += count;
   last_alert = std::max(last_alert, earlier.last_alert);
   if (!last_skip) last_skip = earlier.last_skip;
 }
 
-TriggerDecision DecideTrigger(const ProfileTrigger& trigger, const std::vector<TriggerRun>& all,
-                              const TriggerNotes& notes,
-                              const std::optional<policy::SeriesBounds>& bounds, WallTime now) {
+Decision DecideTrigger(const ProfileTrigger& trigger, const std::vector<TriggerRun>& all,
+                       const Notes& notes, const std::optional<policy::SeriesBounds>& bounds,
+                       WallTime now) {
   std::vector<TriggerRun> runs = all;
   std::sort(runs.begin(), runs.end(), [](const TriggerRun& a, const TriggerRun& b) {
     return std::pair(a.created, a.name) > std::pair(b.created, b.name);
   });
-  TriggerDecision decision;
+  Decision decision;
   TriggerStatus& status = decision.status = trigger.status;
   status.observed_generation = trigger.generation;
   SetTriggerConditions(trigger, now, status);

@@ -42,7 +42,7 @@ kube::JobRef JobOfPod(const job::PodInfo& pod);
 policy::JobUse UseOf(const ProfileTrigger& trigger, const std::string& job,
                      const std::vector<TriggerRun>& runs, WallTime now);
 
-struct TriggerVerdict {
+struct Verdict {
   std::optional<kube::RunRefusal> refusal{};  // None: the run is to be created.
   // Until then every alert of the job is refused for the same reason, and nothing needs to be read.
   std::optional<WallTime> refused_until{};
@@ -55,23 +55,22 @@ std::optional<kube::RunRefusal> WhyTriggerRests(const ProfileTrigger& trigger);
 std::optional<kube::RunRefusal> WhyAlertIsPast(const Alert& alert, WallTime now);
 
 // `runs` are all runs of triggers that the namespace has of the job.
-TriggerVerdict DecideCapture(const ProfileTrigger& trigger, const Alert& alert,
-                             const std::string& job, const std::vector<TriggerRun>& runs,
-                             WallTime now);
+Verdict DecideCapture(const ProfileTrigger& trigger, const Alert& alert, const std::string& job,
+                      const std::vector<TriggerRun>& runs, WallTime now);
 
 // What came of alerts since the status was written last, other than captures, which are counted by
 // their runs.
-struct TriggerNotes {
+struct Notes {
   std::map<std::string, std::int64_t> skipped{};  // By reason.
   std::optional<WallTime> last_alert{};
   std::optional<SkippedAlert> last_skip{};
 
   bool empty() const { return !last_alert; }
   // Adds what was noted earlier.
-  void AddEarlier(const TriggerNotes& earlier);
+  void AddEarlier(const Notes& earlier);
 };
 
-struct TriggerDecision {
+struct Decision {
   TriggerStatus status{};
   std::vector<kube::CreatedRun> remove{};  // See retention.h.
   // When to look again; none = when the trigger or one of its runs changes.
@@ -79,9 +78,9 @@ struct TriggerDecision {
 };
 
 // `runs` are the trigger's runs that exist. `bounds`: none if they are not known.
-TriggerDecision DecideTrigger(const ProfileTrigger& trigger, const std::vector<TriggerRun>& runs,
-                              const TriggerNotes& notes,
-                              const std::optional<policy::SeriesBounds>& bounds, WallTime now);
+Decision DecideTrigger(const ProfileTrigger& trigger, const std::vector<TriggerRun>& runs,
+                       const Notes& notes, const std::optional<policy::SeriesBounds>& bounds,
+                       WallTime now);
 
 // The verdict of the newest run that found its job standing still, with what it has in common with
 // the stalls of the job before it. `runs` are sorted, the newest first. `former` stays if there is

@@ -16,9 +16,9 @@ constexpr int kStatusThreads = 2;
 
 }  // namespace
 
-TriggerKeeper::TriggerKeeper(access::RunStarter::Dependencies dependencies, const std::string& ns,
-                             Nanos watch_timeout, kube::WorkQueue& queue, TriggerMetrics& metrics,
-                             std::function<bool()> leads)
+Keeper::Keeper(access::RunStarter::Dependencies dependencies, const std::string& ns,
+               Nanos watch_timeout, kube::WorkQueue& queue, Metrics& metrics,
+               std::function<bool()> leads)
     : clock_(dependencies.clock),
       queue_(queue),
       requests_(dependencies.requests),
@@ -34,7 +34,7 @@ TriggerKeeper::TriggerKeeper(access::RunStarter::Dependencies dependencies, cons
   if (ns.empty()) queue_.ShareAmong(kStatusThreads);
 }
 
-void TriggerKeeper::Start() {
+void Keeper::Start() {
   threads_ = std::make_unique<kube::ReconcileThreads>(
       clock_, kStatusThreads, queue_,
       [this](const std::string& key) { return reconciler_.Reconcile(key); },
@@ -42,11 +42,11 @@ void TriggerKeeper::Start() {
   reflector_.Start();
 }
 
-void TriggerKeeper::ReconcileAll() {
+void Keeper::ReconcileAll() {
   for (const std::string& key : cache_.Keys()) queue_.Add(key);
 }
 
-void TriggerKeeper::RequestChanged(const std::string& key) {
+void Keeper::RequestChanged(const std::string& key) {
   const kube::Object request = requests_.Get(key);
   if (request == nullptr) return;
   const std::string trigger =
@@ -55,12 +55,12 @@ void TriggerKeeper::RequestChanged(const std::string& key) {
     queue_.AddAfter(StrCat(key.substr(0, key.find('/') + 1), trigger), kTriggerStatusDelay);
 }
 
-void TriggerKeeper::Stop() {
+void Keeper::Stop() {
   sink_.Close();
   threads_.reset();
 }
 
-void TriggerKeeper::TriggerChanged(const std::string& key) {
+void Keeper::TriggerChanged(const std::string& key) {
   const kube::Object object = cache_.Get(key);
   absl::StatusOr<ProfileTrigger> trigger =
       object == nullptr ? absl::NotFoundError("") : ParseTrigger(*object);

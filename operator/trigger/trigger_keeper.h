@@ -17,12 +17,11 @@
 
 namespace strobe::trigger {
 
-class TriggerKeeper {
+class Keeper {
  public:
-  // `ns` is empty for all namespaces. All references outlive it. `leads` as for TriggerReconciler.
-  TriggerKeeper(access::RunStarter::Dependencies dependencies, const std::string& ns,
-                Nanos watch_timeout, kube::WorkQueue& queue, TriggerMetrics& metrics,
-                std::function<bool()> leads);
+  // `ns` is empty for all namespaces. All references outlive it. `leads` as for Reconciler.
+  Keeper(access::RunStarter::Dependencies dependencies, const std::string& ns, Nanos watch_timeout,
+         kube::WorkQueue& queue, Metrics& metrics, std::function<bool()> leads);
 
   // Watches the triggers from now on. Called once; alerts are taken when all are known.
   void Start();
@@ -43,12 +42,12 @@ class TriggerKeeper {
   kube::WorkQueue& queue_;
   const kube::ObjectCache& requests_;
   kube::ObjectCache cache_;
-  TriggerTable table_;
-  TriggerNotebook notebook_;
+  Table table_;
+  Notebook notebook_;
   KubeTriggerCluster cluster_;
   TriggerSink sink_;
   TriggerSignSink signs_;
-  TriggerReconciler reconciler_;
+  Reconciler reconciler_;
   kube::Reflector reflector_;
   std::unique_ptr<kube::ReconcileThreads>
       threads_;  // Null until Start. Last: uses all of the above.

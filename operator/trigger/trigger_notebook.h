@@ -10,13 +10,13 @@
 
 namespace strobe::trigger {
 
-class TriggerNotebook {
+class Notebook {
  public:
   // `key` is "namespace/name". `refusal` is null if the alert started a capture.
   void Note(const std::string& key, WallTime now, const kube::RunRefusal* refusal,
             const std::string& job) {
     MutexLock lock(&mutex_);
-    TriggerNotes& notes = notes_[key];
+    Notes& notes = notes_[key];
     notes.last_alert = kube::WholeSeconds(now);
     if (refusal == nullptr) return;
     ++notes.skipped[refusal->reason];
@@ -28,13 +28,13 @@ class TriggerNotebook {
                                    .job = job};
   }
   // Returns the notes and removes them.
-  TriggerNotes Take(const std::string& key) {
+  Notes Take(const std::string& key) {
     MutexLock lock(&mutex_);
     const auto node = notes_.extract(key);
-    return node.empty() ? TriggerNotes{} : std::move(node.mapped());
+    return node.empty() ? Notes{} : std::move(node.mapped());
   }
   // Puts back notes that could not be written yet.
-  void PutBack(const std::string& key, const TriggerNotes& notes) {
+  void PutBack(const std::string& key, const Notes& notes) {
     if (notes.empty()) return;
     MutexLock lock(&mutex_);
     notes_[key].AddEarlier(notes);
@@ -42,7 +42,7 @@ class TriggerNotebook {
 
  private:
   Mutex mutex_;
-  std::map<std::string, TriggerNotes> notes_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, Notes> notes_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace strobe::trigger

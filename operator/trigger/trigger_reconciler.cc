@@ -16,8 +16,8 @@ constexpr std::size_t kWrittenTriggers = 1024;
 
 }  // namespace
 
-TriggerReconciler::TriggerReconciler(const Clock& clock, TriggerCluster& cluster,
-                                     TriggerNotebook& notebook, std::function<bool()> leads)
+Reconciler::Reconciler(const Clock& clock, Cluster& cluster, Notebook& notebook,
+                       std::function<bool()> leads)
     : clock_(clock),
       cluster_(cluster),
       notebook_(notebook),
@@ -25,8 +25,8 @@ TriggerReconciler::TriggerReconciler(const Clock& clock, TriggerCluster& cluster
       writes_(kStatusesPerSecond, kStatusBurst, clock.MonoNow()),
       written_(kWrittenTriggers) {}
 
-absl::StatusOr<kube::ReconcileResult> TriggerReconciler::Reconcile(const std::string& key) {
-  TriggerNotes notes = notebook_.Take(key);
+absl::StatusOr<kube::ReconcileResult> Reconciler::Reconcile(const std::string& key) {
+  Notes notes = notebook_.Take(key);
   const absl::StatusOr<ProfileTrigger> found = cluster_.GetTrigger(key);
   if (absl::IsNotFound(found.status())) return kube::ReconcileResult{};
   if (found.ok()) {
@@ -41,12 +41,12 @@ absl::StatusOr<kube::ReconcileResult> TriggerReconciler::Reconcile(const std::st
 }
 
 // Clears the notes once they are written.
-absl::StatusOr<kube::ReconcileResult> TriggerReconciler::ReconcileNoted(
-    const ProfileTrigger& trigger, TriggerNotes& notes) {
+absl::StatusOr<kube::ReconcileResult> Reconciler::ReconcileNoted(const ProfileTrigger& trigger,
+                                                                 Notes& notes) {
   // Only the leader removes runs, so only it needs to know which ones policies keep. It also keeps
   // the seal valid.
   const bool leads = leads_();
-  const TriggerDecision decision =
+  const Decision decision =
       DecideTrigger(trigger, cluster_.RunsOf(trigger), notes,
                     leads ? cluster_.BoundsOf(trigger.ns) : std::nullopt, clock_.WallNow());
   if (decision.status != trigger.status) {
@@ -63,8 +63,8 @@ absl::StatusOr<kube::ReconcileResult> TriggerReconciler::ReconcileNoted(
 }
 
 // Called after the status was written, so that each change is reported only once.
-void TriggerReconciler::Tell(const ProfileTrigger& trigger, const TriggerStatus& status,
-                             const TriggerNotes& notes) {
+void Reconciler::Tell(const ProfileTrigger& trigger, const TriggerStatus& status,
+                      const Notes& notes) {
   const std::int64_t taken = status.taken - trigger.status.taken;
   if (taken > 0 && status.last_capture) {
     const LastCapture& last = *status.last_capture;
@@ -89,7 +89,7 @@ void TriggerReconciler::Tell(const ProfileTrigger& trigger, const TriggerStatus&
   }
 }
 
-std::optional<Nanos> TriggerReconciler::WaitToWrite(const std::string& uid) {
+std::optional<Nanos> Reconciler::WaitToWrite(const std::string& uid) {
   MutexLock lock(&mutex_);
   const MonoTime now = clock_.MonoNow();
   const MonoTime* last = written_.Find(uid);
@@ -100,7 +100,7 @@ std::optional<Nanos> TriggerReconciler::WaitToWrite(const std::string& uid) {
   return std::nullopt;
 }
 
-void TriggerReconciler::NoteWritten(const std::string& uid) {
+void Reconciler::NoteWritten(const std::string& uid) {
   MutexLock lock(&mutex_);
   written_.Put(uid, clock_.MonoNow());
 }

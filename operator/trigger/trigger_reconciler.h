@@ -10,7 +10,7 @@
 #include "absl/status/statusor.h"
 #include "common/base/clock.h"
 #include "common/base/mutex.h"
-#include "common/base/token_bucket.h"
+#include "common/fair/token_bucket.h"
 #include "operator/request/ports.h"
 #include "operator/trigger/ports.h"
 #include "operator/trigger/recent_map.h"
@@ -23,30 +23,28 @@ namespace strobe::trigger {
 inline constexpr Nanos kTriggerStatusDelay = std::chrono::seconds(1);
 inline constexpr Nanos kTriggerStatusPause = std::chrono::seconds(5);
 
-class TriggerReconciler {
+class Reconciler {
  public:
   // All arguments outlive it. `leads`: whether this operator is the one that acts on what has
   // changed. Others only tell what came of the alerts that they were sent.
-  TriggerReconciler(const Clock& clock, TriggerCluster& cluster, TriggerNotebook& notebook,
-                    std::function<bool()> leads);
+  Reconciler(const Clock& clock, Cluster& cluster, Notebook& notebook, std::function<bool()> leads);
 
   // `key` is "namespace/name"; each key by one thread at a time. An error is worth another try.
   absl::StatusOr<kube::ReconcileResult> Reconcile(const std::string& key);
 
  private:
-  absl::StatusOr<kube::ReconcileResult> ReconcileNoted(const ProfileTrigger& trigger,
-                                                       TriggerNotes& notes);
-  void Tell(const ProfileTrigger& trigger, const TriggerStatus& status, const TriggerNotes& notes);
+  absl::StatusOr<kube::ReconcileResult> ReconcileNoted(const ProfileTrigger& trigger, Notes& notes);
+  void Tell(const ProfileTrigger& trigger, const TriggerStatus& status, const Notes& notes);
   // After how long the trigger's status may be written; none = now.
   std::optional<Nanos> WaitToWrite(const std::string& uid);
   void NoteWritten(const std::string& uid);
 
   const Clock& clock_;
-  TriggerCluster& cluster_;
-  TriggerNotebook& notebook_;
+  Cluster& cluster_;
+  Notebook& notebook_;
   const std::function<bool()> leads_;
   Mutex mutex_;
-  TokenBucket writes_ ABSL_GUARDED_BY(mutex_);
+  fair::TokenBucket writes_ ABSL_GUARDED_BY(mutex_);
   RecentMap<MonoTime> written_ ABSL_GUARDED_BY(mutex_);  // Last write, by the trigger's UID.
 };
 

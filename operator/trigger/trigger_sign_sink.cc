@@ -20,9 +20,8 @@ constexpr Nanos kDistrust = std::chrono::seconds(30);
 
 }  // namespace
 
-TriggerSignSink::TriggerSignSink(const Clock& clock, TriggerCluster& cluster,
-                                 const TriggerTable& triggers, TriggerSink& sink,
-                                 TriggerMetrics& metrics)
+TriggerSignSink::TriggerSignSink(const Clock& clock, Cluster& cluster, const Table& triggers,
+                                 TriggerSink& sink, Metrics& metrics)
     : clock_(clock),
       cluster_(cluster),
       triggers_(triggers),
@@ -35,11 +34,11 @@ TriggerSignSink::TriggerSignSink(const Clock& clock, TriggerCluster& cluster,
 absl::StatusOr<SignOrders> TriggerSignSink::Take(const WorkerSigns& told, MonoTime until) {
   if (!sink_.IsOpen()) return absl::UnavailableError("the triggers are not known yet");
   SignOrders orders{.again = kTellWithoutTriggers};
-  const std::vector<TriggerTable::Trigger> triggers = triggers_.AskingForSigns(told.ns);
+  const std::vector<Table::Trigger> triggers = triggers_.AskingForSigns(told.ns);
   if (triggers.empty()) return orders;
   ASSIGN_OR_RETURN(const Worker worker, Find(told, until));
   absl::Status first;
-  for (const TriggerTable::Trigger& trigger : triggers) {
+  for (const Table::Trigger& trigger : triggers) {
     if (!AsksForSigns(*trigger, *worker)) continue;
     orders.again = std::min(orders.again,
                             trigger->signs.slower_than_others ? kTellStepTimes : kTellWithTriggers);

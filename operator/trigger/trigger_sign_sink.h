@@ -14,10 +14,10 @@
 #include "absl/base/thread_annotations.h"
 #include "common/base/clock.h"
 #include "common/base/mutex.h"
+#include "common/fair/rate_shares.h"
 #include "operator/trigger/ports.h"
 #include "operator/trigger/rank_pace.h"
 #include "operator/trigger/recent_map.h"
-#include "operator/trigger/shares.h"
 #include "operator/trigger/sign_rules.h"
 #include "operator/trigger/trigger_sink.h"
 #include "operator/trigger/trigger_table.h"
@@ -32,8 +32,8 @@ inline constexpr Nanos kTellWithoutTriggers = std::chrono::minutes(2),
 class TriggerSignSink final : public SignSink {
  public:
   // All must outlive the TriggerSignSink.
-  TriggerSignSink(const Clock& clock, TriggerCluster& cluster, const TriggerTable& triggers,
-                  TriggerSink& sink, TriggerMetrics& metrics);
+  TriggerSignSink(const Clock& clock, Cluster& cluster, const Table& triggers, TriggerSink& sink,
+                  Metrics& metrics);
 
   absl::StatusOr<SignOrders> Take(const WorkerSigns& told, MonoTime until) override;
 
@@ -50,12 +50,12 @@ class TriggerSignSink final : public SignSink {
                       const SignWorker& worker, MonoTime until);
 
   const Clock& clock_;
-  TriggerCluster& cluster_;
-  const TriggerTable& triggers_;
+  Cluster& cluster_;
+  const Table& triggers_;
   TriggerSink& sink_;
-  TriggerMetrics& metrics_;
+  Metrics& metrics_;
   Mutex mutex_;
-  ReadShares reads_ ABSL_GUARDED_BY(mutex_);
+  fair::ReadShares reads_ ABSL_GUARDED_BY(mutex_);
   RecentMap<Worker> workers_ ABSL_GUARDED_BY(mutex_);  // By namespace, name and UID of the pod.
   RecentMap<MonoTime> liars_ ABSL_GUARDED_BY(mutex_);  // When a UID spoke for another pod.
   RankPace paces_ ABSL_GUARDED_BY(mutex_);

@@ -81,10 +81,10 @@ absl::Status TriggerSink::Take(std::span<const Alert> alerts, MonoTime until) {
       deps_.metrics.AlertDecided("Resolved");
       continue;
     }
-    const std::vector<TriggerTable::Trigger> triggers = deps_.triggers.Matching(alert);
+    const std::vector<Table::Trigger> triggers = deps_.triggers.Matching(alert);
     if (triggers.empty()) deps_.metrics.AlertDecided("Unmatched");
     // A failure must not keep the others from being decided: they may be about other jobs.
-    for (const TriggerTable::Trigger& trigger : triggers)
+    for (const Table::Trigger& trigger : triggers)
       first.Update(Decide(*trigger, alert, until, decided));
   }
   if (first.ok()) return first;
@@ -190,8 +190,7 @@ TriggerSink::MaybeRefusal TriggerSink::JudgeByServer(const Subject& subject, Mon
     return absl::UnavailableError("the trigger has changed; send it again");
   ASSIGN_OR_RETURN(const std::vector<TriggerRun> runs,
                    deps_.cluster.ReadRuns(stored.ns, subject.job, limit()));
-  TriggerVerdict verdict =
-      DecideCapture(stored, subject.alert, subject.job, runs, deps_.clock.WallNow());
+  Verdict verdict = DecideCapture(stored, subject.alert, subject.job, runs, deps_.clock.WallNow());
   if (!verdict.refusal) return Start(stored, subject, verdict.number, until);
   Remembered known;
   for (const TriggerRun& run : runs) {

@@ -14,10 +14,10 @@
 #include "absl/status/statusor.h"
 #include "common/base/clock.h"
 #include "common/base/mutex.h"
+#include "common/fair/rate_shares.h"
 #include "operator/trigger/alert.h"
 #include "operator/trigger/ports.h"
 #include "operator/trigger/recent_map.h"
-#include "operator/trigger/shares.h"
 #include "operator/trigger/trigger_notebook.h"
 #include "operator/trigger/trigger_table.h"
 
@@ -28,10 +28,10 @@ class TriggerSink final : public AlertSink {
   // All must outlive the TriggerSink.
   struct Dependencies {
     const Clock& clock;
-    TriggerCluster& cluster;
-    const TriggerTable& triggers;
-    TriggerNotebook& notebook;
-    TriggerMetrics& metrics;
+    Cluster& cluster;
+    const Table& triggers;
+    Notebook& notebook;
+    Metrics& metrics;
     // Called when the status of the trigger with this key has something new to tell.
     std::function<void(const std::string&)> noted;
   };
@@ -100,8 +100,8 @@ class TriggerSink final : public AlertSink {
   Mutex mutex_;
   bool open_ ABSL_GUARDED_BY(mutex_) = false;
   bool busy_ ABSL_GUARDED_BY(mutex_) = false;  // An alert has its turn.
-  ReadShares reads_ ABSL_GUARDED_BY(mutex_);
-  StartShares starts_ ABSL_GUARDED_BY(mutex_);
+  fair::ReadShares reads_ ABSL_GUARDED_BY(mutex_);
+  fair::StartShares starts_ ABSL_GUARDED_BY(mutex_);
   RecentMap<Remembered> remembered_ ABSL_GUARDED_BY(mutex_);
   RecentMap<CachedPod> pods_ ABSL_GUARDED_BY(mutex_);
 };

@@ -7,7 +7,7 @@
 
 namespace strobe::trigger {
 
-void TriggerTable::Put(ProfileTrigger trigger) {
+void Table::Put(ProfileTrigger trigger) {
   const std::string key = StrCat(trigger.ns, "/", trigger.name);
   const auto shared = std::make_shared<const ProfileTrigger>(std::move(trigger));
   MutexLock lock(&mutex_);
@@ -17,12 +17,12 @@ void TriggerTable::Put(ProfileTrigger trigger) {
   if (shared->signs.any()) by_signs_[shared->ns][key] = shared;
 }
 
-void TriggerTable::Remove(const std::string& key) {
+void Table::Remove(const std::string& key) {
   MutexLock lock(&mutex_);
   RemoveLocked(key);
 }
 
-void TriggerTable::RemoveLocked(const std::string& key) {
+void Table::RemoveLocked(const std::string& key) {
   const auto found = by_key_.find(key);
   if (found == by_key_.end()) return;
   const ProfileTrigger& trigger = *found->second;
@@ -38,7 +38,7 @@ void TriggerTable::RemoveLocked(const std::string& key) {
   by_key_.erase(found);
 }
 
-std::vector<TriggerTable::Trigger> TriggerTable::AskingForSigns(const std::string& ns) const {
+std::vector<Table::Trigger> Table::AskingForSigns(const std::string& ns) const {
   std::vector<Trigger> asking;
   MutexLock lock(&mutex_);
   const auto found = by_signs_.find(ns);
@@ -47,7 +47,7 @@ std::vector<TriggerTable::Trigger> TriggerTable::AskingForSigns(const std::strin
   return asking;
 }
 
-std::vector<TriggerTable::Trigger> TriggerTable::Matching(const Alert& alert) const {
+std::vector<Table::Trigger> Table::Matching(const Alert& alert) const {
   std::vector<Trigger> matching;
   MutexLock lock(&mutex_);
   for (const auto& [label, namespaces] : by_namespace_) {

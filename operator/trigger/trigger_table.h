@@ -12,7 +12,7 @@
 
 namespace strobe::trigger {
 
-class TriggerTable {
+class Table {
  public:
   using Trigger = std::shared_ptr<const ProfileTrigger>;
 

@@ -6,7 +6,7 @@
 #include "common/base/duration.h"
 #include "common/base/strings.h"
 #include "common/protocol/capture_defaults.h"
-#include "common/text/name_rules.h"
+#include "common/text/safe_text.h"
 
 namespace strobe::session {
 namespace {

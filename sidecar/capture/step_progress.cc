@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "common/protocol/capture_defaults.h"
-#include "common/text/utf8.h"
+#include "common/text/safe_text.h"
 
 namespace strobe::session {
 namespace {

@@ -14,7 +14,7 @@
 #include "common/base/hash.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
-#include "common/text/utf8.h"
+#include "common/text/safe_text.h"
 #include "sidecar/capture/session.h"
 #include "sidecar/capture/step_progress.h"
 #include "sidecar/capture/trace_report.h"

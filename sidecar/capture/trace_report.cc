@@ -17,7 +17,7 @@
 #include "common/base/version.h"
 #include "common/protocol/outcome.h"
 #include "common/protocol/process_role.h"
-#include "common/text/utf8.h"
+#include "common/text/safe_text.h"
 #include "sidecar/capture/trace_file.h"
 
 namespace strobe::session {

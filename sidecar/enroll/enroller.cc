@@ -6,12 +6,12 @@
 #include <utility>
 
 #include "common/base/duration.h"
+#include "common/base/files.h"
 #include "common/base/guard.h"
 #include "common/base/log.h"
 #include "common/base/new_file.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
-#include "common/base/text_file.h"
 #include "strobe/v1/enrollment.grpc.pb.h"
 
 namespace strobe::enroll {

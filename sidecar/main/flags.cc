@@ -6,7 +6,9 @@
 #include <array>
 #include <chrono>
 #include <cstdlib>
+#include <utility>
 
+#include "absl/strings/numbers.h"
 #include "collector/store/pace.h"
 #include "common/base/duration.h"
 #include "common/base/log.h"
@@ -33,22 +35,23 @@ std::string DefaultWorkerName() {
 
 void AddServerFlags(CLI::App& app, SidecarFlags& flags) {
   app.add_option("--listen", flags.listen,
-                 "host:port of strobe.v1.Worker; [::] listens on IPv6 and IPv4; port 0 picks a "
-                 "free one; of several ports, as in [::]:9470,9480, the first free one is used")
+                 "where to serve; of several ports, as in [::]:9470,9480, the first free one; port "
+                 "0 picks one")
       ->capture_default_str()
+      ->type_name("ADDRESS")
       ->envname("STROBE_LISTEN");
   app.add_option("--compat-listen", flags.compat_listen,
-                 "host:port for stock profiler clients (client.trace, jax.collect_profile, XProf); "
-                 "off when empty; without TLS it may be the same as --listen")
+                 "serve stock profiler clients (client.trace, jax.collect_profile, XProf); without "
+                 "TLS it may be the same as --listen [off]")
+      ->type_name("ADDRESS")
       ->envname("STROBE_COMPAT_LISTEN")
       ->group("Profiler servers of the trainer");
-  app.add_option("--http-listen", flags.http_listen,
-                 "host:port of /metrics and /healthz; [::] listens on IPv6 and IPv4; off when "
-                 "empty")
+  app.add_option("--http-listen", flags.http_listen, "serve /metrics and /healthz [off]")
+      ->type_name("ADDRESS")
       ->envname("STROBE_HTTP_LISTEN");
-  app.add_option(
-         "--worker-name", flags.worker_name,
-         "file name of this worker's traces, without .xplane.pb [$POD_NAME, else the host name]")
+  app.add_option("--worker-name", flags.worker_name,
+                 "name of this worker's trace files [$POD_NAME, else the host name]")
+      ->type_name("NAME")
       ->envname("STROBE_WORKER_NAME");
 }
 
@@ -59,133 +62,148 @@ void AddIdentityFlags(CLI::App& app, SidecarFlags& flags) {
       ->envname("STROBE_INSECURE_PLAINTEXT")
       ->group(kCommonFlags);
   app.add_option("--enroll", flags.enroll,
-                 "host:port where the operator certifies this worker; --listen is then served with "
-                 "TLS and accepts only that operator")
+                 "where the operator certifies this worker; --listen then accepts only that "
+                 "operator, with TLS")
+      ->type_name("ADDRESS")
       ->envname("STROBE_ENROLL");
   app.add_option("--enroll-at", flags.enroll_at,
-                 "host:port to connect to instead of that of --enroll, for pods that cannot "
-                 "resolve its name; the certificate must still be for the name in --enroll")
+                 "connect here instead, if the pod cannot resolve the name in --enroll, for which "
+                 "the certificate must still be")
+      ->type_name("ADDRESS")
       ->envname("STROBE_ENROLL_AT");
   app.add_option("--token-file", flags.token_file,
                  "the pod's projected service-account token with the audience strobe")
       ->capture_default_str()
+      ->type_name("FILE")
       ->envname("STROBE_TOKEN_FILE");
   app.add_option("--roots", flags.roots,
                  "certificates, as PEM text (not a file), of the authorities that may have issued "
                  "the operator's certificate")
       ->envname("STROBE_ROOTS");
   app.add_option("--state-dir", flags.state_dir,
-                 "directory that keeps newer roots across restarts of the container")
+                 "keeps newer roots across restarts of the container")
+      ->type_name("FOLDER")
       ->envname("STROBE_STATE_DIR");
 }
 
 void AddSourceFlags(CLI::App& app, SidecarFlags& flags) {
   app.option_defaults()->group("Profiler servers of the trainer");
   app.add_option("--framework", flags.framework,
-                 "host:port of the profiler server in the trainer; a comma-separated list if "
-                 "several processes have one")
+                 "profiler servers of the trainer, separated by commas")
       ->delimiter(',')
       ->capture_default_str()
+      ->type_name("ADDRESS")
       ->envname("STROBE_FRAMEWORK")
       ->group(kCommonFlags);
   app.add_option("--shared-dir", flags.shared_dir,
-                 "directory that the trainer sees at the same path; needed only for profiler "
-                 "servers from before 2025-09")
+                 "folder that the trainer sees at the same path, for profiler servers from before "
+                 "2025-09")
+      ->type_name("FOLDER")
       ->envname("STROBE_SHARED_DIR");
   app.add_flag("--host-tracing-on-old-servers", flags.risks.host_tracing_on_old_servers,
-               "also record host annotations through profiler servers from before 2026; this "
-               "crashes a trainer with jaxlib 0.5.0 to 0.8.3 that cannot import TensorFlow")
+               "also record host annotations through servers from before 2026; this crashes "
+               "trainers with jaxlib 0.5.0 to 0.8.3 and without TensorFlow")
       ->envname("STROBE_HOST_TRACING_ON_OLD_SERVERS");
   app.add_flag("--gpu-tracing-by-servers", flags.risks.gpu_tracing_by_servers,
-               "also record NVIDIA GPUs through profiler servers of programs that did not announce "
-               "themselves; the end of such a recording can take the GPU from the program")
+               "also record NVIDIA GPUs through servers of programs that did not announce "
+               "themselves; the end of the recording can take the GPU from the program")
       ->envname("STROBE_GPU_TRACING_BY_SERVERS");
   app.add_flag(
          "--allow-stalls", flags.allow_stalls,
-         "also record programs with a jaxlib before 0.8.2, whose training pauses for up to several "
-         "seconds when a recording stops; without this flag, they end as VersionMismatch")
+         "also record programs with a jaxlib before 0.8.2, which stand still for up to several "
+         "seconds when a recording stops; otherwise they end as VersionMismatch")
       ->envname("STROBE_ALLOW_STALLS");
 }
 
 void AddKinetoFlags(CLI::App& app, SidecarFlags& flags) {
   app.option_defaults()->group("PyTorch's Kineto");
-  app.add_option(
-         "--kineto-daemon", flags.kineto_daemon,
-         "serve as the daemon of PyTorch's Kineto (as dynolog does); the value is a directory for "
-         "traces, which trainers see at the same path; off when empty; see "
-         "docs/how-to/without-python.md")
+  app.add_option("--kineto-daemon", flags.kineto_daemon,
+                 "serve as the daemon of PyTorch's Kineto, as dynolog does, with traces in this "
+                 "folder, which trainers see at the same path; see docs/how-to/without-python.md "
+                 "[off]")
+      ->type_name("FOLDER")
       ->envname("STROBE_KINETO_DAEMON");
   app.add_flag("--kineto-socket-files", flags.kineto_socket_files,
-               "also create Kineto's sockets in that directory, for trainers that have "
-               "KINETO_IPC_SOCKET_DIR set to it; for pods that use the host's network, which share "
-               "abstract socket names with other pods")
+               "also create Kineto's sockets in that folder, for trainers with "
+               "KINETO_IPC_SOCKET_DIR; for pods on the host's network, which share abstract socket "
+               "names")
       ->envname("STROBE_KINETO_SOCKET_FILES");
-  app.add_option("--kineto-max-duration", flags.kineto_max_duration,
-                 "longest recording by Kineto's daemon; it cannot be ended early. Of a longer "
-                 "window, only the beginning is recorded")
+  app.add_option(
+         "--kineto-max-duration", flags.kineto_max_duration,
+         "longest recording by Kineto, which cannot be ended early; of a longer window, only "
+         "the beginning is recorded")
       ->capture_default_str()
+      ->type_name("DURATION")
       ->envname("STROBE_KINETO_MAX_DURATION");
 }
 
 void AddAgentFlags(CLI::App& app, SidecarFlags& flags) {
   app.option_defaults()->group("Annotations, GPUs and the flight recorder");
   app.add_option("--agent-dir", flags.agent_dir,
-                 "directory where the agent in the trainer creates its ring files: the trainer's "
-                 "$STROBE_DIR/agent; off when empty")
+                 "the trainer's $STROBE_DIR/agent, in which the agent creates its ring files [off]")
+      ->type_name("FOLDER")
       ->envname("STROBE_AGENT_DIR")
       ->group(kCommonFlags);
   app.add_option("--install-dir", flags.install_dir,
-                 "directory (the trainer's $STROBE_DIR) to which the agent and the Python package "
-                 "are copied before /healthz answers")
+                 "copy the agent and the Python package to this folder, the trainer's $STROBE_DIR, "
+                 "before /healthz answers")
+      ->type_name("FOLDER")
       ->envname("STROBE_INSTALL_DIR");
   app.add_flag("--agent-only-parent", flags.agent_only_parent,
-               "serve only the process that started this one and its descendants; leave the other "
-               "programs of --agent-dir to their own sidecar");
-  app.add_option("--containers", flags.containers,
-                 "comma-separated names of the containers whose programs have STROBE_CONTAINER set "
-                 "to the name of their container, so that a capture can record one container alone")
+               "serve only the process that started this one, and its descendants");
+  app.add_option(
+         "--containers", flags.containers,
+         "containers, separated by commas, whose programs have STROBE_CONTAINER set to their "
+         "container's name, so that a capture can record one container alone")
       ->delimiter(',')
+      ->type_name("NAME")
       ->envname("STROBE_CONTAINERS");
   app.add_option(
          "--flight-recorder", flags.flight_recorder,
-         "let programs with the agent record at all times, so that a capture can reach back this "
-         "far before its start, if their rings (STROBE_RING_KB) hold that much; 0s = off")
+         "let programs with the agent record at all times, so that a capture can reach this "
+         "far back, if their rings (STROBE_RING_KB) hold that much; 0s = off")
       ->capture_default_str()
+      ->type_name("DURATION")
       ->envname("STROBE_FLIGHT_RECORDER");
   app.add_flag("--flight-recorder-devices", flags.flight_recorder_devices,
-               "with --flight-recorder, also record the GPUs of programs at all times, as far back "
-               "as 16 MiB hold; no other profiler in these programs can record the GPUs");
+               "with --flight-recorder, also record GPUs at all times, as far back as 16 MiB hold; "
+               "no other profiler in these programs can then record GPUs");
   app.add_option("--tpu-metrics", flags.tpu_metrics,
-                 "host:port where libtpu serves the metrics of this worker's TPUs, usually "
-                 "localhost:8431, to be shown with the sidecar's own; off when empty")
+                 "where libtpu serves TPU metrics, usually localhost:8431; they are shown with the "
+                 "sidecar's own [off]")
+      ->type_name("ADDRESS")
       ->envname("STROBE_TPU_METRICS");
 }
 
 void AddStorageFlags(CLI::App& app, SidecarFlags& flags) {
   app.option_defaults()->group("The way to the store");
   app.add_option("--spool-dir", flags.spool_dir,
-                 "directory, such as an emptyDir, that keeps traces until they are in their "
-                 "logdir; without it, a trace is lost if the sidecar ends before the upload")
+                 "keeps traces until they are in their logdir; without it, a trace is lost if the "
+                 "sidecar ends before the upload")
+      ->type_name("FOLDER")
       ->envname("STROBE_SPOOL_DIR")
       ->group(kCommonFlags);
   app.add_option("--spool-size", flags.spool_size,
-                 "maximum size of the traces in --spool-dir, such as 500MB or 8GiB; when there is "
-                 "no room, captures are refused with SpoolFull")
+                 "maximum size of the traces in --spool-dir, such as 500MB; captures that do not "
+                 "fit are refused with SpoolFull")
       ->transform(CLI::AsSizeValue(false))
       ->default_str("8GiB")
       ->envname("STROBE_SPOOL_SIZE");
   app.add_option("--spool-keep", flags.spool_keep,
-                 "how long a trace that could not be uploaded is kept and retried")
+                 "how long to keep and retry a trace that could not be uploaded")
       ->capture_default_str()
+      ->type_name("DURATION")
       ->envname("STROBE_SPOOL_KEEP");
-  app.add_option("--upload-rate", flags.upload_rate,
-                 "maximum bytes per second of all uploads together, such as 100MB, to leave the "
-                 "network to the job; at least 1MB, 0 = no limit")
+  app.add_option(
+         "--upload-rate", flags.upload_rate,
+         "maximum bytes per second of all uploads together, such as 100MB; at least 1MB, 0 = "
+         "no limit")
       ->transform(CLI::AsSizeValue(false))
       ->default_str("0")
       ->envname("STROBE_UPLOAD_RATE");
   app.add_option("--storage-config", flags.storage_config,
-                 "YAML file with the settings of object stores; see docs/how-to/storage.md")
+                 "settings of object stores, in YAML; see docs/how-to/storage.md")
+      ->type_name("FILE")
       ->envname("STROBE_STORAGE_CONFIG")
       ->group(kCommonFlags);
   app.add_flag("--trust-logdir-options", flags.trust_logdir_options,
@@ -199,26 +217,56 @@ void AddProcessFlags(CLI::App& app, SidecarFlags& flags) {
   app.add_flag("--exit-with-parent", flags.exit_with_parent,
                "end, as on SIGTERM, when the thread that started this process ends");
   app.add_option("--started-file", flags.started_file,
-                 "file that is created as soon as the agent is installed, for --is-started; with "
-                 "it, a sidecar that cannot serve retries instead of exiting, because the other "
-                 "containers of its pod wait for it")
+                 "create this file once the agent is installed, for --is-started; a sidecar that "
+                 "cannot serve then retries instead of exiting, because the pod's other containers "
+                 "wait for it")
+      ->type_name("FILE")
       ->envname("STROBE_STARTED_FILE");
   app.add_option("--is-started", flags.is_started,
-                 "only check whether this file of --started-file exists, and exit with 0 if it "
-                 "does; for startup probes");
-  app.add_option(
-         "--grace", flags.grace_seconds,
-         "seconds that a running capture, with its upload, has to finish after SIGTERM; a "
-         "capture that is not recorded after 25 s is cancelled. The value must be less than "
-         "the pod's terminationGracePeriodSeconds")
+                 "exit 0 if this file of --started-file exists, and do nothing else; for startup "
+                 "probes")
+      ->type_name("FILE");
+  app.add_option("--grace", flags.grace_seconds,
+                 "how long a running capture and its upload may take after SIGTERM, less than the "
+                 "pod's terminationGracePeriodSeconds; a capture still recording after 25 s is "
+                 "cancelled")
       ->capture_default_str()
+      ->type_name("SECONDS")
       ->check(CLI::Range(0, 3600));
   app.add_option("--log-level", flags.log_level, "debug, info, warning or error")
       ->capture_default_str()
+      ->type_name("LEVEL")
       ->envname("STROBE_LOG_LEVEL")
       ->group(kCommonFlags);
   app.add_flag("--log-json", flags.log_json, "one JSON object per log line")
       ->envname("STROBE_LOG_JSON");
+  app.footer(
+      "Examples:\n"
+      "  strobe-sidecar --agent-dir $STROBE_DIR/agent --insecure-plaintext   # Strobe's package\n"
+      "  strobe-sidecar --framework localhost:9012 --insecure-plaintext      # profiler server");
+}
+
+// gRPC takes a port modulo 65,536, and a host alone for a name to look up.
+absl::Status CheckListenFlags(const SidecarFlags& flags) {
+  const std::pair<std::string_view, const std::string&> given[] = {
+      {"--listen", flags.listen},
+      {"--compat-listen", flags.compat_listen},
+      {"--http-listen", flags.http_listen}};
+  for (const auto& [flag, value] : given) {
+    if (value.empty() && flag != "--listen") continue;
+    for (const std::string& address : ListenAddresses(value)) {
+      const std::size_t colon = address.rfind(':');
+      int port = -1;
+      if (colon == std::string::npos || !absl::SimpleAtoi(address.substr(colon + 1), &port) ||
+          port < 0 || port > 65535) {
+        return absl::InvalidArgumentError(
+            StrCat(flag, " \"", value,
+                   "\" must be host:port with a port from 0 to 65535, such as "
+                   "[::]:9470"));
+      }
+    }
+  }
+  return absl::OkStatus();
 }
 
 absl::Status CheckIdentityFlags(const SidecarFlags& flags) {
@@ -316,8 +364,8 @@ absl::Status CheckFlags(const SidecarFlags& flags) {
   LogLevel level;
   if (!ParseLogLevel(flags.log_level, level))
     return absl::InvalidArgumentError("--log-level must be debug, info, warning or error");
-  for (const auto check :
-       {CheckIdentityFlags, CheckStorageFlags, CheckSourceFlags, CheckKinetoFlags}) {
+  for (const auto check : {CheckIdentityFlags, CheckListenFlags, CheckStorageFlags,
+                           CheckSourceFlags, CheckKinetoFlags}) {
     if (const absl::Status status = check(flags); !status.ok()) return status;
   }
   return absl::OkStatus();

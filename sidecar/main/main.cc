@@ -15,6 +15,7 @@
 #include "collector/store/store_options.h"
 #include "common/base/ending_signals.h"
 #include "common/base/flag_failure.h"
+#include "common/base/help_format.h"
 #include "common/base/log.h"
 #include "common/base/program_start.h"
 #include "common/base/strings.h"
@@ -136,9 +137,9 @@ int main(int argc, char** argv) {
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
   strobe::SidecarFlags flags;
   CLI::App app(
-      "Records this worker's traces when the Strobe operator (or `strobe capture`) asks for them.\n"
-      "Example: strobe-sidecar --framework localhost:9999 --insecure-plaintext",
+      "Record this worker's traces when the Strobe operator or strobe capture asks for them.",
       "strobe-sidecar");
+  app.formatter(std::make_shared<strobe::HelpFormat<CLI::Formatter, CLI::App, CLI::Option>>());
   strobe::AddFlags(app, flags);
   app.failure_message(strobe::FlagFailure<CLI::App, CLI::Error>);
   try {

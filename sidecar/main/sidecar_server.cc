@@ -12,7 +12,7 @@
 #include "common/base/strings.h"
 #include "common/base/version.h"
 #include "common/grpc_tls/credentials.h"
-#include "common/text/name_rules.h"
+#include "common/text/safe_text.h"
 
 namespace strobe {
 namespace {

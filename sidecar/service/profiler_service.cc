@@ -8,7 +8,7 @@
 #include "common/base/strings.h"
 #include "common/protocol/capture_defaults.h"
 #include "common/protocol/outcome.h"
-#include "common/text/name_rules.h"
+#include "common/text/safe_text.h"
 
 namespace strobe::service {
 namespace {

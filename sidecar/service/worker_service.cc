@@ -8,7 +8,7 @@
 #include "common/base/log.h"
 #include "common/base/strings.h"
 #include "common/base/version.h"
-#include "common/text/name_rules.h"
+#include "common/text/safe_text.h"
 #include "sidecar/capture/engine_signs.h"
 #include "sidecar/capture/stand_still.h"
 #include "sidecar/service/run_owner.h"

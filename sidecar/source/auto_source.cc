@@ -53,15 +53,15 @@ Recording JoinParts(std::vector<Recorded> recorded) {
   return joined;
 }
 
-// If there is no source, adds that only certain ranks were asked for: other processes may exist.
+// If there is no source, names the ranks that were asked for: other processes may exist.
 void TellRanks(const v1::CapturePlan& plan, Recording& recording) {
   if (recording.outcome != Outcome::kNoSource || IsWanted(plan, std::nullopt)) return;
   const bool local = plan.ranks().empty();
   std::vector<std::string> numbers;
   for (const std::uint32_t rank : local ? plan.local_ranks() : plan.ranks())
     numbers.push_back(StrCat(rank));
-  recording.message += StrCat("; only processes with ", local ? "local ranks " : "ranks ",
-                              Join(numbers, ", "), " were requested");
+  recording.message = StrCat("no process with ", local ? "local rank " : "rank ",
+                             Join(numbers, ", "), ": ", recording.message);
 }
 
 // Tells in the trace why Python calls are missing that were asked for. A process whose framework

@@ -15,10 +15,10 @@
 
 #include "collector/store/file_store.h"
 #include "collector/store/store_error.h"
+#include "common/base/files.h"
 #include "common/base/log.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
-#include "common/base/text_file.h"
 #include "common/text/message_json.h"
 #include "sidecar/capture/session.h"
 #include "sidecar/capture/trace_report.h"

@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "collector/stall/flight_record.h"
-#include "common/base/json_text.h"
 #include "common/base/strings.h"
 #include "common/memory/foreign_memory.h"
+#include "common/text/json.h"
 
 namespace strobe::stall {
 namespace {
@@ -132,7 +132,8 @@ std::string CollectiveEvidence(const wire::CollectiveFile& file, const wire::Tic
                                std::int64_t wall_minus_monotonic_ns) {
   const std::vector<CommunicatorCopy> groups = file.Communicators();
   if (groups.empty()) return "";
-  const TickLine line(*file.header(), now, wall_minus_monotonic_ns);
+  const wire::CollectiveHeader& header = *file.header();
+  const TickLine line(header, now, wall_minus_monotonic_ns);
   const std::vector<NewestCalls> newest = FindNewest(file, groups.size());
   CollectiveEvidenceJson communicators = CollectiveEvidenceJson::array();
   for (std::size_t i = 0; i < groups.size(); ++i) {
@@ -145,7 +146,8 @@ std::string CollectiveEvidence(const wire::CollectiveFile& file, const wire::Tic
                              {"calls", CallsOf(group, newest[i], line)},
                              {"transfers", TransfersOf(newest[i], line)}});
   }
-  const bool whole = file.header()->made.load(std::memory_order_acquire) <= file.max_records();
+  const bool whole = header.made.load(std::memory_order_acquire) <= file.max_records() &&
+                     header.without_entry.load(std::memory_order_relaxed) == 0;
   // The mark comes first, because readers look for it there.
   CollectiveEvidenceJson evidence;
   evidence["strobe_collectives"] = 1;

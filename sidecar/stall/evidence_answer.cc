@@ -4,11 +4,9 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "common/base/json_text.h"
 #include "common/base/strings.h"
-#include "common/text/json_reader.h"
-#include "common/text/plain_text.h"
-#include "common/text/utf8.h"
+#include "common/text/json.h"
+#include "common/text/safe_text.h"
 
 namespace strobe::stall {
 namespace {
@@ -59,20 +57,25 @@ v1::ReadEvidenceResponse EvidenceAnswer::Take(std::int64_t looked_at_ns) {
 std::string ProcessStates(const std::map<int, EvidenceProcess>& processes,
                           const std::map<int, std::string>& exceptions, std::uint64_t now_ns) {
   if (processes.empty()) return "";
-  StateJson states = StateJson::object(), raised = StateJson::object();
+  StateJson states = StateJson::object(), ages = StateJson::object();
+  StateJson raised = StateJson::object();
   std::int32_t world = 0;
   for (const auto& [rank, process] : processes) {
     world = std::max(world, process.world_size);
     const bool gone = !process.lives || process.has_ended;
     const char* const state = gone ? "gone" : IsSilent(process, now_ns) ? "T" : "S";
     states[std::to_string(rank)] = state;
+    const std::uint64_t since_ns = gone ? process.beat_ns : BeganNs(process);
+    ages[std::to_string(rank)] = static_cast<double>(now_ns - std::min(since_ns, now_ns)) / 1e9;
     const auto exception = exceptions.find(rank);
     if (exception == exceptions.end()) continue;
     StateJson lines = LinesOf(exception->second);
     if (!lines.empty()) raised[std::to_string(rank)] = std::move(lines);
   }
-  const StateJson all = {
-      {"world", world}, {"process_states", std::move(states)}, {"exceptions", std::move(raised)}};
+  const StateJson all = {{"world", world},
+                         {"process_states", std::move(states)},
+                         {"ages_s", std::move(ages)},
+                         {"exceptions", std::move(raised)}};
   return JsonText(all);
 }
 

@@ -14,7 +14,7 @@
 #include "collector/stall/flight_record.h"
 #include "collector/store/beneath.h"
 #include "common/base/strings.h"
-#include "common/text/plain_text.h"
+#include "common/text/safe_text.h"
 
 namespace strobe::stall {
 namespace {
@@ -88,6 +88,15 @@ bool IsBetter(const EvidenceProcess& a, const EvidenceProcess& b) {
   return a.began != b.began ? a.began > b.began : a.beat_ns > b.beat_ns;
 }
 
+// When the newest process began that runs and has joined a job; 0 if none does.
+std::uint64_t NewestBeganNs(const std::vector<EvidenceProcess>& processes) {
+  std::uint64_t newest = 0;
+  for (const EvidenceProcess& process : processes) {
+    if (Runs(process) && process.has_groups) newest = std::max(newest, BeganNs(process));
+  }
+  return newest;
+}
+
 bool AreRivals(const EvidenceProcess& a, const EvidenceProcess& b) {
   return Runs(a) && Runs(b) && a.has_groups && b.has_groups && a.world_size == b.world_size;
 }
@@ -142,6 +151,12 @@ void OrderEvidence(const EvidenceProcess& process, const EvidenceOrder& order) {
   PutAt(process.file, offsetof(Header, order), order.number);
 }
 
+std::uint64_t BeganNs(const EvidenceProcess& process) {
+  static const auto kTickNs =
+      std::uint64_t{1'000'000'000} / static_cast<std::uint64_t>(std::max(sysconf(_SC_CLK_TCK), 1L));
+  return process.began * kTickNs;
+}
+
 bool IsSilent(const EvidenceProcess& process, std::uint64_t now_ns) {
   return process.lives && process.beat_ns + kSilentNs < now_ns;
 }
@@ -154,11 +169,14 @@ std::map<int, EvidenceProcess> ByRank(std::vector<EvidenceProcess> processes) {
   const bool has_local = any([](const EvidenceProcess& one) { return one.local_rank >= 0; });
   std::sort(processes.begin(), processes.end(),
             [](const EvidenceProcess& a, const EvidenceProcess& b) { return a.began < b.began; });
+  // What ended before is of a former attempt, whose ranks may be those of other pods by now.
+  const std::uint64_t newest_ns = NewestBeganNs(processes);
   std::map<int, EvidenceProcess> by_rank;
   int next = 0;
   for (EvidenceProcess& process : processes) {
     const int rank = has_ranks ? process.rank : has_local ? process.local_rank : next++;
     if (rank < 0 || rank > kMaxRank) continue;
+    if (!Runs(process) && process.beat_ns < newest_ns) continue;
     const auto there = by_rank.find(rank);
     if (there == by_rank.end()) {
       by_rank.emplace(rank, std::move(process));

@@ -19,8 +19,8 @@ inline constexpr std::size_t kMaxEvidenceProcesses = 256;
 struct EvidenceProcess {
   std::string stem{};  // What the names of its files begin with.
   FileDescriptor file{};
-  std::uint32_t pid = 0;  // In its own PID namespace.
-  std::uint64_t began = 0;
+  std::uint32_t pid = 0;    // In its own PID namespace.
+  std::uint64_t began = 0;  // As in wire::EvidenceHeader.
   std::int32_t rank = -1, local_rank = -1, world_size = -1;
   bool lives = false;
   bool has_ended = false;  // Its program has, although the process may linger.
@@ -46,6 +46,9 @@ struct EvidenceOrder {
 };
 void OrderEvidence(const EvidenceProcess& process, const EvidenceOrder& order);
 
+// When it began, on the clock of `beat_ns`.
+std::uint64_t BeganNs(const EvidenceProcess& process);
+
 // A process whose beat is older than this, although it lives, is stopped. It is due each 100 ms,
 // also on a busy machine.
 inline constexpr std::uint64_t kSilentNs = 3'000'000'000;
@@ -54,7 +57,8 @@ bool IsSilent(const EvidenceProcess& process, std::uint64_t now_ns);
 // The processes by their numbers in the job; by their numbers in the pod, or in the order in which
 // they began, where they have no others. Processes without a number are left out if others have
 // one, because launchers have none. Of several with one number, those that live come first, then
-// those that have joined a job, the larger job and the newest process. Pure.
+// those that have joined a job, the larger job and the newest process. One that ended before
+// another began which has joined a job is left out. Pure.
 std::map<int, EvidenceProcess> ByRank(std::vector<EvidenceProcess> processes);
 
 // The content of "<stem>.<kind>"; empty if there is none or it has more than `max_bytes`.

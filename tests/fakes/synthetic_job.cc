@@ -170,13 +170,13 @@ class Simulation {
     return digest;
   }
 
-  digest::DigestStep StepOf(std::size_t worker, std::size_t step, double offset) const {
+  digest::Step StepOf(std::size_t worker, std::size_t step, double offset) const {
     const Timeline& line = timelines_[worker][step];
-    digest::DigestStep result{.number = static_cast<std::int64_t>(100 + step),
-                              .begin_ns = Ns(line.begin + offset),
-                              .end_ns = Ns(line.end + offset),
-                              .followed = step + 1 < steps_,
-                              .annotation_end_ns = Ns(line.end + offset)};
+    digest::Step result{.number = static_cast<std::int64_t>(100 + step),
+                        .begin_ns = Ns(line.begin + offset),
+                        .end_ns = Ns(line.end + offset),
+                        .followed = step + 1 < steps_,
+                        .annotation_end_ns = Ns(line.end + offset)};
     double communication = 0;
     for (const Call& call : line.calls) communication += call.end - call.arrival;
     digest::Breakdown& time = result.time;

@@ -183,10 +183,10 @@ class RunSimulation {
   }
 
   void AddStep(const PlayedStep& of, double now, std::size_t number, digest::Digest& digest) const {
-    digest::DigestStep step{.number = static_cast<std::int64_t>(number),
-                            .begin_ns = Ns(now),
-                            .end_ns = Ns(now + of.Own(ops_) + of.exposed),
-                            .followed = number + 2 < all_steps_};
+    digest::Step step{.number = static_cast<std::int64_t>(number),
+                      .begin_ns = Ns(now),
+                      .end_ns = Ns(now + of.Own(ops_) + of.exposed),
+                      .followed = number + 2 < all_steps_};
     step.time.span_ns = step.end_ns - step.begin_ns;
     for (std::size_t i = 0; i < ops_.size(); ++i) {
       if (ops_[i].kind == digest::WorkKind::kCompute) step.time.compute_ns += Ns(of.ops[i]);

@@ -11,7 +11,7 @@
 #include "capture/answer_limits.h"
 #include "capture/attempt_result.h"
 #include "capture/capture_attempt.h"
-#include "common/text/utf8.h"
+#include "common/text/safe_text.h"
 #include "operator/kube/event_recorder.h"
 #include "operator/objects/request.h"
 #include "operator/request/request_status.h"

@@ -6,14 +6,13 @@
 #include <string_view>
 
 #include "agent/evidence/python_stacks.h"
-#include "agent/evidence/stacks_text.h"
 #include "collector/stall/evidence_files.h"
-#include "collector/stall/flight_pickle.h"
+#include "collector/stall/flight_dump.h"
 #include "collector/stall/judge.h"
 #include "collector/stall/ras_report.h"
 #include "collector/stall/stack_dump.h"
 #include "collector/stall/stack_groups.h"
-#include "collector/stall/verdict_text.h"
+#include "collector/stall/verdict.h"
 #include "tests/fakes/fake_python.h"
 #include "tests/fuzz/allocations.h"
 #include "tests/fuzz/targets.h"

@@ -149,10 +149,10 @@ void RequireUniqueOnes(const nlohmann::json& pod) {
 void SumUp(const index::Index& index, const xplane::Space& space, std::string_view trace) {
   const absl::StatusOr<xplane::Space> derived = xplane::Space::Read(index.derived());
   const xplane::Space nothing;
-  const tally::TallySource source{.index = &index,
-                                  .space = &space,
-                                  .derived = derived.ok() ? &*derived : &nothing,
-                                  .trace = trace};
+  const tally::Source source{.index = &index,
+                             .space = &space,
+                             .derived = derived.ok() ? &*derived : &nothing,
+                             .trace = trace};
   tally::TallyTrace(source).status().IgnoreError();
   tally::ReadMemory(source).status().IgnoreError();
 }

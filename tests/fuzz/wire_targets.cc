@@ -19,7 +19,7 @@
 #include "collector/trace/xplane/space.h"
 #include "common/base/strings.h"
 #include "common/http/http_server.h"
-#include "common/text/utf8.h"
+#include "common/text/safe_text.h"
 #include "operator/config/config.h"
 #include "operator/job/job_shape.h"
 #include "operator/job/pod.h"

@@ -19,7 +19,6 @@ BOOLEANS = {"true", "false"}
 # Functions of the standard library, nlohmann's and CLI11's, whose booleans are values, and parse(text, callback, allow_exceptions).
 VALUES = {"exchange", "store", "compare_exchange_strong", "compare_exchange_weak", "try_emplace", "emplace", "insert_or_assign", "value",
           "assign", "resize", "fill", "pair", "make_pair", "parse", "dump", "static_assert"}
-TABLE = re.compile(r"(?:\bk[A-Z]\w*(?:\[\w*\])?|<[^;{}]*>)\s*=?\s*$")
 CALLEE = re.compile(r"([A-Za-z_]\w*)\s*(?:<[^;()]*>)?\s*$")
 DECLARED = re.compile(r"([A-Za-z_]\w*)\s*\(((?:[^(){};]|\([^()]*\))*)\)")
 PARAMETER = re.compile(r"^(?:const\s+)?(?:\w+::)*(\w+)(?:\s*[&*]+\s*|\s+)\w+(?:\s*=.*)?$", re.S)

@@ -6,8 +6,8 @@
 #include <nlohmann/json.hpp>
 
 #include "collector/trace/analysis/steps.h"
-#include "common/base/json_text.h"
 #include "common/base/status_macros.h"
+#include "common/text/json.h"
 
 namespace strobe::viewer {
 namespace {

@@ -6,9 +6,9 @@
 #include <nlohmann/json.hpp>
 
 #include "collector/trace/analysis/hlo_module.h"
-#include "common/base/json_text.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
+#include "common/text/json.h"
 #include "viewer/answers/arrows.h"
 #include "viewer/answers/event_source.h"
 #include "viewer/answers/hlo_op.h"

@@ -1,6 +1,6 @@
 #include "viewer/answers/event_source.h"
 
-#include "collector/trace/index/event_at.h"
+#include "collector/trace/index/index.h"
 
 namespace strobe::viewer {
 

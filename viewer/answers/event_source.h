@@ -1,9 +1,12 @@
 // Reads events of a loaded run from the bytes that its index refers to.
 #pragma once
+
 #include <cstdint>
+#include <functional>
 #include <string_view>
 
 #include "absl/status/statusor.h"
+#include "collector/trace/tally/tally.h"
 #include "viewer/run/loaded_run.h"
 
 namespace strobe::viewer {
@@ -21,5 +24,15 @@ struct EventSource {
 
 // DataLoss when the index does not fit the trace.
 absl::StatusOr<EventSource> SourceOf(const LoadedRun& run, const RowRef& row);
+
+// A worker as the tally reads it. It must outlive the result.
+inline tally::Source TallySourceOf(const Worker& worker,
+                                   const std::function<bool()>& is_gone = nullptr) {
+  return {.index = &worker.index(),
+          .space = &worker.files->space,
+          .derived = &worker.files->derived,
+          .trace = worker.files->trace.bytes(),
+          .is_gone = is_gone};
+}
 
 }  // namespace strobe::viewer

@@ -7,7 +7,7 @@
 
 #include "collector/trace/xplane/wire.h"
 #include "common/base/status_macros.h"
-#include "common/text/utf8.h"
+#include "common/text/safe_text.h"
 
 namespace strobe::viewer {
 namespace {

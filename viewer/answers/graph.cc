@@ -6,10 +6,10 @@
 #include <unordered_set>
 
 #include "collector/trace/analysis/hlo_module.h"
-#include "common/base/json_text.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
-#include "common/text/utf8.h"
+#include "common/text/json.h"
+#include "common/text/safe_text.h"
 
 namespace strobe::viewer {
 namespace {

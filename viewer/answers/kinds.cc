@@ -12,7 +12,7 @@
 #include "collector/trace/digest/classify.h"
 #include "collector/trace/digest/device_lines.h"
 #include "collector/trace/tally/device_tally.h"
-#include "common/base/json_text.h"
+#include "common/text/json.h"
 
 namespace strobe::viewer {
 namespace {

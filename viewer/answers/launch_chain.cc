@@ -17,7 +17,6 @@
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "viewer/answers/event_source.h"
-#include "viewer/answers/tally_source.h"
 
 namespace strobe::viewer {
 namespace {
@@ -86,7 +85,7 @@ std::vector<EventRef> EventsAround(const LoadedRun& run, const EventRef& event) 
 // Adds what is around an event of the host, with what each is.
 absl::Status AddAround(const LoadedRun& run, const EventRef& event, std::vector<ChainLink>& links) {
   const RowRef& ref = run.rows[event.row];
-  const tally::TallySource source = TallySourceOf(run.WorkerOf(ref));
+  const tally::Source source = TallySourceOf(run.WorkerOf(ref));
   const index::Row& row = run.RowOf(ref);
   for (const EventRef& one : EventsAround(run, event)) {
     const std::optional<Entry> entry =

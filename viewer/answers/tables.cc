@@ -10,11 +10,11 @@
 #include "collector/trace/digest/compute_digest.h"
 #include "collector/trace/tally/memory_curve.h"
 #include "collector/trace/tally/merged_tally.h"
-#include "common/base/json_text.h"
 #include "common/base/saturated.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
-#include "viewer/answers/tally_source.h"
+#include "common/text/json.h"
+#include "viewer/answers/event_source.h"
 
 namespace strobe::viewer {
 namespace {
@@ -127,7 +127,7 @@ absl::Status MakeTallies(const LoadedRun& run, std::optional<std::uint32_t> work
     KeepTally(worker, one, answers);
     return absl::OkStatus();
   }
-  tally::TallyMerger merger(run.workers.size());
+  tally::Merger merger(run.workers.size());
   for (std::uint32_t i = 0; i < run.workers.size(); ++i) {
     ASSIGN_OR_RETURN(const tally::Tally one,
                      tally::TallyTrace(TallySourceOf(run.workers[i], is_gone)));
@@ -198,7 +198,7 @@ struct StepTimes {
   digest::HostTime host{};
 };
 
-Json PartsJson(const StepTimes& times, const digest::DigestKnows& knows, std::int64_t share) {
+Json PartsJson(const StepTimes& times, const digest::Knows& knows, std::int64_t share) {
   const auto part = [&](bool known, std::int64_t ns) {
     return known ? Json(ns * 1000 / share) : Json();
   };
@@ -221,8 +221,7 @@ struct StepRow {
   std::vector<std::optional<std::int64_t>> times{};  // By worker.
 };
 
-void AddStep(const digest::DigestStep& step, std::uint32_t worker, std::int64_t begin_ps,
-             StepRow& row) {
+void AddStep(const digest::Step& step, std::uint32_t worker, std::int64_t begin_ps, StepRow& row) {
   const std::int64_t length_ps = (step.end_ns - step.begin_ns) * 1000;
   row.begin_ps = row.workers == 0 ? begin_ps : std::min(row.begin_ps, begin_ps);
   row.max_ps = std::max(row.max_ps, length_ps);
@@ -243,8 +242,7 @@ void AddStep(const digest::DigestStep& step, std::uint32_t worker, std::int64_t 
 absl::StatusOr<std::string> StepsText(const LoadedRun& run, std::optional<std::uint32_t> worker,
                                       const IsGone& is_gone) {
   std::map<std::pair<std::string, std::int64_t>, StepRow> steps;
-  digest::DigestKnows knows{
-      .device = true, .launches = true, .input = true, .garbage_collection = true};
+  digest::Knows knows{.device = true, .launches = true, .input = true, .garbage_collection = true};
   std::uint64_t left_out = 0;
   for (std::uint32_t i = 0; i < run.workers.size(); ++i) {
     if (worker && *worker != i) continue;
@@ -260,7 +258,7 @@ absl::StatusOr<std::string> StepsText(const LoadedRun& run, std::optional<std::u
     knows.launches = knows.launches && digest.knows.launches;
     knows.input = knows.input && digest.knows.input;
     knows.garbage_collection = knows.garbage_collection && digest.knows.garbage_collection;
-    for (const digest::DigestStep& step : digest.steps) {
+    for (const digest::Step& step : digest.steps) {
       std::pair key(digest.names[step.loop], step.number);
       if (!steps.contains(key) && steps.size() >= kMaxStepRows) {
         ++left_out;

@@ -8,13 +8,12 @@
 #include <utility>
 #include <vector>
 
-#include "common/base/json_text.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
+#include "common/text/json.h"
 #include "common/text/parse_tuple.h"
 #include "viewer/answers/activity.h"
 #include "viewer/answers/aligned_run.h"
-#include "viewer/answers/arrow_bundles.h"
 #include "viewer/answers/arrows.h"
 #include "viewer/answers/comparison.h"
 #include "viewer/answers/details.h"

@@ -10,7 +10,7 @@
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "common/protocol/outcome.h"
-#include "common/text/name_rules.h"
+#include "common/text/safe_text.h"
 
 namespace strobe::viewer {
 namespace {

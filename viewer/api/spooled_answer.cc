@@ -36,9 +36,10 @@ class ScratchFile final : public http::BodySource {
     FileDescriptor file(::mkostemps(name.data(), 5, O_CLOEXEC));
     if (file.get() < 0) return absl::ErrnoToStatus(errno, folder);
     ::unlink(name.c_str());
-    return std::make_unique<ScratchFile>(std::move(file), ByteShares::Begin(scratch.shares, asker));
+    return std::make_unique<ScratchFile>(std::move(file),
+                                         fair::ByteShares::Begin(scratch.shares, asker));
   }
-  ScratchFile(FileDescriptor file, ByteShares::Holding held)
+  ScratchFile(FileDescriptor file, fair::ByteShares::Holding held)
       : held_(std::move(held)), file_(std::move(file)) {}
 
   absl::Status Write(std::string_view piece) {
@@ -61,7 +62,8 @@ class ScratchFile final : public http::BodySource {
   }
 
  private:
-  ByteShares::Holding held_;  // Given back after the file is closed, because it is declared first.
+  fair::ByteShares::Holding
+      held_;  // Given back after the file is closed, because it is declared first.
   FileDescriptor file_;
   std::uint64_t size_ = 0;
 };

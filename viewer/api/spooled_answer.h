@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "absl/status/status.h"
-#include "common/base/byte_shares.h"
+#include "common/fair/byte_shares.h"
 #include "common/http/gzip.h"
 #include "common/http/http_server.h"
 
@@ -16,7 +16,7 @@ namespace strobe::viewer {
 // Where such files are, and how many bytes they may have together.
 struct Scratch {
   std::string folder{};  // Empty = the one for temporary files.
-  std::shared_ptr<ByteShares> shares{};
+  std::shared_ptr<fair::ByteShares> shares{};
 };
 
 class ScratchFile;

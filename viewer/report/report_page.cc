@@ -9,7 +9,7 @@
 
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
-#include "common/text/json_reader.h"
+#include "common/text/json.h"
 #include "viewer/report/checked_fields.h"
 
 namespace strobe::viewer {
@@ -113,7 +113,7 @@ constexpr Field kReport[] = {{"captureId", kText},
                              {"engine", kObject, kEngine},
                              {"stragglers", kObject, kStragglers},
                              {"steps", kList, kStepEntry, kShownSteps},
-                             {"ops", kList, kOpEntry, kShownOps},
+                             {"ops", kList, kOpEntry, kMaxReportRows},
                              {"workers", kList, kWorkerEntry, kMaxReportRows},
                              {"workersLeftOut"},
                              {"missing", kList, kMissingEntry, kShownMissing},
@@ -186,6 +186,24 @@ void KeepShownWorkers(const Json& stragglers, Json& report) {
   workers = std::move(shown);
 }
 
+// Keeps the operations with the most time: those of devices if there are any, as `strobe report`
+// does. What waits on the host would stand before all of them.
+void KeepShownOps(Json& report) {
+  Json& ops = report["ops"];
+  const auto of_host = [](const Json& op) {
+    const std::string kind = TextOf(op, "kind");
+    return kind != "compute" && kind != "communication" && kind != "copy";
+  };
+  double left = NumberOr(report, "opsMore", 0);
+  if (!std::all_of(ops.begin(), ops.end(), of_host))
+    ops.erase(std::remove_if(ops.begin(), ops.end(), of_host), ops.end());
+  if (ops.size() > kShownOps) {
+    left += static_cast<double>(ops.size() - kShownOps);
+    ops.erase(ops.begin() + kShownOps, ops.end());
+  }
+  if (left > 0) report["opsMore"] = left;
+}
+
 // The report of workers that are compared with one another.
 absl::StatusOr<Json> ReadOneReport(const Json& json, const std::string& place) {
   ASSIGN_OR_RETURN(Json report, ReadFields(json, kReport, place));
@@ -198,6 +216,7 @@ absl::StatusOr<Json> ReadOneReport(const Json& json, const std::string& place) {
     stragglers.erase("waits");
     stragglers.erase("waitsMore");
   }
+  KeepShownOps(report);
   report["workersMore"] = NumberOr(report, "workersMore", 0) + NumberOr(json, "workersLeftOut", 0);
   KeepShownWorkers(stragglers, report);
   return report;

@@ -22,6 +22,7 @@ inline constexpr std::size_t kShownWorkers = 40, kShownSteps = 1000, kShownOps =
 //
 // "workers" joins each worker's times with how long it waited and made others wait. Of a large job,
 // only workers are kept that are named as late or made others wait longest, in the report's order.
+// "ops" are those of devices, if there are any.
 absl::StatusOr<nlohmann::ordered_json> ReadReport(std::string_view text);
 
 // Whether the report compares workers in steps, so that it says more than the timeline shows at

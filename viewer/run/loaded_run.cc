@@ -12,9 +12,9 @@
 #include "collector/trace/xplane/names.h"
 #include "common/base/duration.h"
 #include "common/base/hash.h"
-#include "common/base/json_text.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
+#include "common/text/json.h"
 
 namespace strobe::viewer {
 namespace {
@@ -207,6 +207,25 @@ std::string VersionOf(const std::vector<Worker>& workers) {
   return StrCat(Fnv1a(text));
 }
 
+// How many of a row's first tracks lie above another one and have, like it, an event that fills
+// nearly all of the row: frames of Python's start, or scopes of the whole program.
+std::uint32_t WrappersOf(const index::Index& index, const index::Row& row) {
+  constexpr double kNearly = 0.9;
+  const std::span<const index::Track> tracks = index.tracks().subspan(row.first_track, row.tracks);
+  // Floating point, since a hostile trace's times may overflow.
+  double begin = std::numeric_limits<double>::infinity(), end = -begin;
+  for (const index::Track& track : tracks) {
+    if (!index.blocks(track).empty())
+      begin = std::min(begin, static_cast<double>(index.blocks(track).front().begin_ps));
+    end = std::max(end, static_cast<double>(track.end_ps));
+  }
+  const auto last = std::find_if(tracks.begin(), tracks.end(), [&](const index::Track& track) {
+    return !(static_cast<double>(track.longest_ps) >= kNearly * (end - begin));
+  });
+  const auto filled = static_cast<std::uint32_t>(last - tracks.begin());
+  return filled == 0 ? 0 : filled - 1;
+}
+
 }  // namespace
 
 std::string PoolOf(std::string_view thread) {
@@ -357,6 +376,7 @@ std::string DescribeRun(const LoadedRun& run) {
                     {"kind", row.kind == index::RowKind::kCounter ? "counter" : "spans"},
                     {"tracks", row.tracks},
                     {"lanes", lanes},
+                    {"wrappers", WrappersOf(index, row)},
                     {"events", row.events}});
   }
   Json window;  // Null when no trace tells.

@@ -6,7 +6,7 @@
 #include "absl/strings/ascii.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
-#include "common/text/utf8.h"
+#include "common/text/safe_text.h"
 
 namespace strobe::viewer {
 namespace {

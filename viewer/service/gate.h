@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "common/base/token_bucket.h"
+#include "common/fair/token_bucket.h"
 #include "viewer/service/access.h"
 #include "viewer/service/asker.h"
 
@@ -48,7 +48,7 @@ class Gate {
   std::vector<std::string> namespaces_{};  // Each once.
   const Handler inside_;
   Mutex mutex_;
-  TokenBucket log_lines_ ABSL_GUARDED_BY(mutex_);
+  fair::TokenBucket log_lines_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace strobe::viewer

@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <set>
 
+#include "common/base/files.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
-#include "common/base/text_file.h"
 #include "common/text/ip_text.h"
-#include "common/text/name_rules.h"
 #include "common/text/quantity.h"
+#include "common/text/safe_text.h"
 #include "common/yaml/fields.h"
 
 namespace strobe::viewer {

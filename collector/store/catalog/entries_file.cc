@@ -4,9 +4,9 @@
 #include <utility>
 
 #include "common/base/hash.h"
-#include "common/base/json_text.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
+#include "common/text/json.h"
 
 namespace strobe::catalog {
 namespace {

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "common/base/strings.h"
-#include "common/text/name_rules.h"
+#include "common/text/safe_text.h"
 
 namespace strobe::catalog {
 namespace {

@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
-#include "common/text/utf8.h"
+#include "common/text/safe_text.h"
 
 namespace strobe::catalog {
 namespace {

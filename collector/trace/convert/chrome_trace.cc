@@ -15,7 +15,7 @@
 #include "collector/trace/xplane/names.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
-#include "common/text/utf8.h"
+#include "common/text/safe_text.h"
 
 namespace strobe::convert {
 namespace {

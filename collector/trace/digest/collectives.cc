@@ -7,7 +7,7 @@
 #include "collector/trace/digest/process_groups.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
-#include "common/text/utf8.h"
+#include "common/text/safe_text.h"
 
 namespace strobe::digest {
 namespace {
@@ -136,7 +136,7 @@ std::uint32_t Collectives::CommunicatorOf(std::string_view hlo,
   const auto found = communicator_numbers_.find(key);
   if (found != communicator_numbers_.end()) return found->second;
   if (communicators_.size() == kMaxCommunicators) return 0;
-  DigestCommunicator communicator{.size = told.size, .ranks = RanksOf(told.ranks)};
+  Communicator communicator{.size = told.size, .ranks = RanksOf(told.ranks)};
   communicator.name = CommunicatorName(told.group.empty() ? groups : told.group, told.description);
   if (communicator.size == 0)
     communicator.size = static_cast<std::uint32_t>(communicator.ranks.size());
@@ -153,12 +153,12 @@ void Collectives::Add(std::string_view name, std::string_view hlo, const WorkCla
     ++left_out_;
     return;
   }
-  DigestCollective collective{.device = device,
-                              .begin_ns = times.begin_ps / 1000,
-                              .end_ns = times.end_ps / 1000,
-                              .bytes = told.bytes,
-                              .sequence = told.sequence,
-                              .kind = work.collective};
+  Collective collective{.device = device,
+                        .begin_ns = times.begin_ps / 1000,
+                        .end_ns = times.end_ps / 1000,
+                        .bytes = told.bytes,
+                        .sequence = told.sequence,
+                        .kind = work.collective};
   if (collective.kind == CollectiveKind::kOther) collective.kind = CollectiveKindOf(told.name);
   std::deque<Begun>& begun = begun_[{device, work.collective}];
   if (work.phase == WorkClass::kDone && !begun.empty()) {
@@ -179,15 +179,15 @@ void Collectives::Add(std::string_view name, std::string_view hlo, const WorkCla
     return;
   }
   all_.push_back(collective);
+  any_on_device_ = any_on_device_ || device != kNoDevice;
 }
 
 void Collectives::Finish(Digest& digest) && {
-  std::stable_sort(all_.begin(), all_.end(),
-                   [](const DigestCollective& a, const DigestCollective& b) {
-                     return std::tie(a.begin_ns, a.device) < std::tie(b.begin_ns, b.device);
-                   });
+  std::stable_sort(all_.begin(), all_.end(), [](const Collective& a, const Collective& b) {
+    return std::tie(a.begin_ns, a.device) < std::tie(b.begin_ns, b.device);
+  });
   std::map<std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>, std::uint32_t> counts;
-  for (DigestCollective& collective : all_)
+  for (Collective& collective : all_)
     collective.ordinal = counts[{collective.communicator, collective.name, collective.device}]++;
   digest.collectives = std::move(all_);
   digest.communicators = std::move(communicators_);

@@ -75,7 +75,7 @@ class Collectives {
   // The two events of an asynchronous operation of XLA become one collective.
   void Add(std::string_view name, std::string_view hlo, const WorkClass& work,
            const CollectiveStats::Values& told, std::uint32_t device, const Times& times);
-  bool empty() const { return all_.empty(); }
+  bool any_on_device() const { return any_on_device_; }
   // Moves all into the digest, sorted and numbered. Call it once.
   void Finish(Digest& digest) &&;
 
@@ -87,11 +87,12 @@ class Collectives {
   std::uint32_t CommunicatorOf(std::string_view hlo, const CollectiveStats::Values& told);
 
   Names& names_;
-  std::vector<DigestCommunicator> communicators_{};
+  std::vector<Communicator> communicators_{};
   std::map<std::string, std::uint32_t, std::less<>> communicator_numbers_{};
-  std::vector<DigestCollective> all_{};
+  std::vector<Collective> all_{};
   // By device and kind: those that have begun and not ended.
   std::map<std::pair<std::uint32_t, CollectiveKind>, std::deque<Begun>> begun_{};
+  bool any_on_device_ = false;
   std::uint64_t left_out_ = 0;
 };
 

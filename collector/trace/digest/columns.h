@@ -39,19 +39,19 @@ constexpr Column<Row> ColumnOf(std::uint32_t field, Coding coding) {
           }};
 }
 template <auto Member>
-constexpr Column<DigestStep> TimeColumn(std::uint32_t field) {
-  return {field, Coding::kDuration, [](const DigestStep& row) { return row.time.*Member; },
-          [](DigestStep& row, std::int64_t value) { row.time.*Member = value; }};
+constexpr Column<Step> TimeColumn(std::uint32_t field) {
+  return {field, Coding::kDuration, [](const Step& row) { return row.time.*Member; },
+          [](Step& row, std::int64_t value) { row.time.*Member = value; }};
 }
 template <auto Member>
-constexpr Column<DigestStep> HostColumn(std::uint32_t field) {
-  return {field, Coding::kDuration, [](const DigestStep& row) { return row.host.*Member; },
-          [](DigestStep& row, std::int64_t value) { row.host.*Member = value; }};
+constexpr Column<Step> HostColumn(std::uint32_t field) {
+  return {field, Coding::kDuration, [](const Step& row) { return row.host.*Member; },
+          [](Step& row, std::int64_t value) { row.host.*Member = value; }};
 }
 template <auto Member>
-constexpr Column<DigestStep> BatchColumn(std::uint32_t field) {
-  return {field, Coding::kDuration, [](const DigestStep& row) { return row.batch.*Member; },
-          [](DigestStep& row, std::int64_t value) { row.batch.*Member = value; }};
+constexpr Column<Step> BatchColumn(std::uint32_t field) {
+  return {field, Coding::kDuration, [](const Step& row) { return row.batch.*Member; },
+          [](Step& row, std::int64_t value) { row.batch.*Member = value; }};
 }
 // The column of end_ns, as the length from begin_ns.
 template <typename Row>
@@ -60,14 +60,14 @@ constexpr Column<Row> LengthColumn(std::uint32_t field) {
           [](Row& row, std::int64_t value) { row.end_ns = AddSaturated(row.begin_ns, value); }};
 }
 
-inline constexpr std::array<Column<DigestStep>, 22> kStepColumns = {{
-    ColumnOf<DigestStep, &DigestStep::loop>(1, Coding::kSmall),
-    ColumnOf<DigestStep, &DigestStep::number>(2, Coding::kDelta),
-    ColumnOf<DigestStep, &DigestStep::begin_ns>(3, Coding::kDelta),
-    LengthColumn<DigestStep>(4),
-    ColumnOf<DigestStep, &DigestStep::followed>(5, Coding::kFlag),
-    {6, Coding::kSigned, [](const DigestStep& row) { return row.annotation_end_ns - row.end_ns; },
-     [](DigestStep& row, std::int64_t value) {
+inline constexpr std::array<Column<Step>, 22> kStepColumns = {{
+    ColumnOf<Step, &Step::loop>(1, Coding::kSmall),
+    ColumnOf<Step, &Step::number>(2, Coding::kDelta),
+    ColumnOf<Step, &Step::begin_ns>(3, Coding::kDelta),
+    LengthColumn<Step>(4),
+    ColumnOf<Step, &Step::followed>(5, Coding::kFlag),
+    {6, Coding::kSigned, [](const Step& row) { return row.annotation_end_ns - row.end_ns; },
+     [](Step& row, std::int64_t value) {
        row.annotation_end_ns = AddSaturated(row.end_ns, value);
      }},
     TimeColumn<&Breakdown::span_ns>(7),
@@ -81,42 +81,42 @@ inline constexpr std::array<Column<DigestStep>, 22> kStepColumns = {{
     HostColumn<&HostTime::input_stall_ns>(15),
     HostColumn<&HostTime::garbage_collection_ns>(16),
     HostColumn<&HostTime::host_bound_ns>(17),
-    BatchColumn<&DigestBatch::prefill_requests>(18),
-    BatchColumn<&DigestBatch::prefill_tokens>(19),
-    BatchColumn<&DigestBatch::decode_requests>(20),
-    BatchColumn<&DigestBatch::decode_tokens>(21),
+    BatchColumn<&Batch::prefill_requests>(18),
+    BatchColumn<&Batch::prefill_tokens>(19),
+    BatchColumn<&Batch::decode_requests>(20),
+    BatchColumn<&Batch::decode_tokens>(21),
     // Plus 1, so that "not told" is 0.
-    {22, Coding::kDuration, [](const DigestStep& row) { return row.batch.running_before + 1; },
-     [](DigestStep& row, std::int64_t value) { row.batch.running_before = value - 1; }},
+    {22, Coding::kDuration, [](const Step& row) { return row.batch.running_before + 1; },
+     [](Step& row, std::int64_t value) { row.batch.running_before = value - 1; }},
 }};
 
-inline constexpr std::array<Column<DigestCollective>, 9> kCollectiveColumns = {{
-    ColumnOf<DigestCollective, &DigestCollective::communicator>(1, Coding::kSmall),
-    ColumnOf<DigestCollective, &DigestCollective::name>(2, Coding::kSmall),
-    ColumnOf<DigestCollective, &DigestCollective::ordinal>(3, Coding::kSmall),
+inline constexpr std::array<Column<Collective>, 9> kCollectiveColumns = {{
+    ColumnOf<Collective, &Collective::communicator>(1, Coding::kSmall),
+    ColumnOf<Collective, &Collective::name>(2, Coding::kSmall),
+    ColumnOf<Collective, &Collective::ordinal>(3, Coding::kSmall),
     // Plus 1, so that kNoDevice is 0.
-    {4, Coding::kSmall, [](const DigestCollective& row) { return std::int64_t{row.device + 1u}; },
-     [](DigestCollective& row, std::int64_t value) {
+    {4, Coding::kSmall, [](const Collective& row) { return std::int64_t{row.device + 1u}; },
+     [](Collective& row, std::int64_t value) {
        row.device = static_cast<std::uint32_t>(value) - 1u;
      }},
-    ColumnOf<DigestCollective, &DigestCollective::begin_ns>(5, Coding::kDelta),
-    LengthColumn<DigestCollective>(6),
-    ColumnOf<DigestCollective, &DigestCollective::bytes>(7, Coding::kAny),
-    {8, Coding::kDuration, [](const DigestCollective& row) { return row.sequence + 1; },
-     [](DigestCollective& row, std::int64_t value) { row.sequence = value - 1; }},
-    ColumnOf<DigestCollective, &DigestCollective::kind>(9, Coding::kSmall),
+    ColumnOf<Collective, &Collective::begin_ns>(5, Coding::kDelta),
+    LengthColumn<Collective>(6),
+    ColumnOf<Collective, &Collective::bytes>(7, Coding::kAny),
+    {8, Coding::kDuration, [](const Collective& row) { return row.sequence + 1; },
+     [](Collective& row, std::int64_t value) { row.sequence = value - 1; }},
+    ColumnOf<Collective, &Collective::kind>(9, Coding::kSmall),
 }};
 
-inline constexpr std::array<Column<DigestOp>, 9> kOpColumns = {{
-    ColumnOf<DigestOp, &DigestOp::name>(1, Coding::kSmall),
-    ColumnOf<DigestOp, &DigestOp::kind>(2, Coding::kSmall),
-    ColumnOf<DigestOp, &DigestOp::count>(3, Coding::kAny),
-    ColumnOf<DigestOp, &DigestOp::total_ns>(4, Coding::kDuration),
-    ColumnOf<DigestOp, &DigestOp::self_ns>(5, Coding::kDuration),
-    ColumnOf<DigestOp, &DigestOp::p50_ns>(6, Coding::kDuration),
-    ColumnOf<DigestOp, &DigestOp::p99_ns>(7, Coding::kDuration),
-    ColumnOf<DigestOp, &DigestOp::flops>(8, Coding::kAny),
-    ColumnOf<DigestOp, &DigestOp::bytes_accessed>(9, Coding::kAny),
+inline constexpr std::array<Column<Op>, 9> kOpColumns = {{
+    ColumnOf<Op, &Op::name>(1, Coding::kSmall),
+    ColumnOf<Op, &Op::kind>(2, Coding::kSmall),
+    ColumnOf<Op, &Op::count>(3, Coding::kAny),
+    ColumnOf<Op, &Op::total_ns>(4, Coding::kDuration),
+    ColumnOf<Op, &Op::self_ns>(5, Coding::kDuration),
+    ColumnOf<Op, &Op::p50_ns>(6, Coding::kDuration),
+    ColumnOf<Op, &Op::p99_ns>(7, Coding::kDuration),
+    ColumnOf<Op, &Op::flops>(8, Coding::kAny),
+    ColumnOf<Op, &Op::bytes_accessed>(9, Coding::kAny),
 }};
 
 inline constexpr std::array<Column<Breakdown>, 7> kBreakdownFields = {{
@@ -136,31 +136,31 @@ inline constexpr std::array<Column<HostTime>, 4> kHostTimeFields = {{
     ColumnOf<HostTime, &HostTime::host_bound_ns>(4, Coding::kDuration),
 }};
 
-inline constexpr std::array<Column<DigestKnows>, 7> kKnowsFields = {{
-    ColumnOf<DigestKnows, &DigestKnows::device>(1, Coding::kFlag),
-    ColumnOf<DigestKnows, &DigestKnows::launches>(2, Coding::kFlag),
-    ColumnOf<DigestKnows, &DigestKnows::input>(3, Coding::kFlag),
-    ColumnOf<DigestKnows, &DigestKnows::garbage_collection>(4, Coding::kFlag),
-    ColumnOf<DigestKnows, &DigestKnows::steps>(5, Coding::kFlag),
-    ColumnOf<DigestKnows, &DigestKnows::host_device>(6, Coding::kFlag),
-    ColumnOf<DigestKnows, &DigestKnows::device_untold>(7, Coding::kFlag),
+inline constexpr std::array<Column<Knows>, 7> kKnowsFields = {{
+    ColumnOf<Knows, &Knows::device>(1, Coding::kFlag),
+    ColumnOf<Knows, &Knows::launches>(2, Coding::kFlag),
+    ColumnOf<Knows, &Knows::input>(3, Coding::kFlag),
+    ColumnOf<Knows, &Knows::garbage_collection>(4, Coding::kFlag),
+    ColumnOf<Knows, &Knows::steps>(5, Coding::kFlag),
+    ColumnOf<Knows, &Knows::host_device>(6, Coding::kFlag),
+    ColumnOf<Knows, &Knows::device_untold>(7, Coding::kFlag),
 }};
 
-inline constexpr std::array<Column<DigestCuts>, 4> kCutsFields = {{
-    ColumnOf<DigestCuts, &DigestCuts::steps>(1, Coding::kAny),
-    ColumnOf<DigestCuts, &DigestCuts::collectives>(2, Coding::kAny),
-    ColumnOf<DigestCuts, &DigestCuts::ops>(3, Coding::kAny),
-    ColumnOf<DigestCuts, &DigestCuts::devices>(4, Coding::kAny),
+inline constexpr std::array<Column<Cuts>, 4> kCutsFields = {{
+    ColumnOf<Cuts, &Cuts::steps>(1, Coding::kAny),
+    ColumnOf<Cuts, &Cuts::collectives>(2, Coding::kAny),
+    ColumnOf<Cuts, &Cuts::ops>(3, Coding::kAny),
+    ColumnOf<Cuts, &Cuts::devices>(4, Coding::kAny),
 }};
 
-inline constexpr std::array<Column<DigestDevice>, 7> kDeviceFields = {{
-    ColumnOf<DigestDevice, &DigestDevice::first_ns>(2, Coding::kSigned),
-    ColumnOf<DigestDevice, &DigestDevice::last_ns>(3, Coding::kSigned),
-    ColumnOf<DigestDevice, &DigestDevice::coarse>(5, Coding::kFlag),
-    ColumnOf<DigestDevice, &DigestDevice::flops>(6, Coding::kAny),
-    ColumnOf<DigestDevice, &DigestDevice::bytes_accessed>(7, Coding::kAny),
-    ColumnOf<DigestDevice, &DigestDevice::peak_flops>(8, Coding::kAny),
-    ColumnOf<DigestDevice, &DigestDevice::peak_bytes>(9, Coding::kAny),
+inline constexpr std::array<Column<Device>, 7> kDeviceFields = {{
+    ColumnOf<Device, &Device::first_ns>(2, Coding::kSigned),
+    ColumnOf<Device, &Device::last_ns>(3, Coding::kSigned),
+    ColumnOf<Device, &Device::coarse>(5, Coding::kFlag),
+    ColumnOf<Device, &Device::flops>(6, Coding::kAny),
+    ColumnOf<Device, &Device::bytes_accessed>(7, Coding::kAny),
+    ColumnOf<Device, &Device::peak_flops>(8, Coding::kAny),
+    ColumnOf<Device, &Device::peak_bytes>(9, Coding::kAny),
 }};
 
 }  // namespace strobe::digest

@@ -14,7 +14,7 @@
 #include "collector/trace/xplane/summary.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
-#include "common/text/utf8.h"
+#include "common/text/safe_text.h"
 
 namespace strobe::digest {
 namespace {
@@ -139,7 +139,7 @@ class Digester {
       const auto number = digest_.steps.size();
       const auto [before, first] = last.try_emplace({found.line, found.loop}, number);
       if (!first) {
-        DigestStep& previous = digest_.steps[before->second];
+        Step& previous = digest_.steps[before->second];
         if (previous.number < found.number && previous.number + 1 == found.number) {
           previous.end_ns = found.times.begin_ps / 1000;
           previous.followed = true;
@@ -160,7 +160,7 @@ class Digester {
   SweepPlan MakePlan() const {
     const Times whole = Whole();
     std::vector<std::int64_t> moments = {whole.begin_ps, whole.end_ps};
-    for (const DigestStep& step : digest_.steps) {
+    for (const Step& step : digest_.steps) {
       moments.push_back(step.begin_ns * 1000);
       moments.push_back(step.end_ns * 1000);
     }
@@ -179,14 +179,14 @@ class Digester {
         ++digest_.cuts.devices;
         continue;
       }
-      DigestDevice device;
+      Device device;
       const auto number = static_cast<std::uint32_t>(digest_.devices.size());
       ASSIGN_OR_RETURN(const TimeSweep sweep, ReadDevice(plane, number, gathered_, plan, device));
       AddDevice(plan, sweep, std::move(device), CountsInMeans(plane));
     }
     // Host work is gathered only if no device has any.
     if (!host_.work().empty()) {
-      DigestDevice device;
+      Device device;
       const TimeSweep sweep = ReadHostWork(host_.work(), plan, device);
       AddDevice(plan, sweep, std::move(device), /*counts_in_means=*/true);
       digest_.knows.host_device = true;
@@ -197,9 +197,10 @@ class Digester {
     return absl::OkStatus();
   }
 
-  // What a device's profiler tells of the same collectives is more, and would be counted twice.
+  // A device's profiler tells more of the same collectives, which would be counted twice. Those of
+  // hosts are others, through Gloo or MPI.
   absl::Status AddCollectiveRows() {
-    if (!gathered_.collectives.empty()) return absl::OkStatus();
+    if (gathered_.collectives.any_on_device()) return absl::OkStatus();
     for (const xplane::Plane& plane : space_.planes) {
       if (plane.name == xplane::kCollectivesPlane)
         RETURN_IF_ERROR(ReadCollectiveRows(plane, gathered_));
@@ -213,7 +214,7 @@ class Digester {
     return !IsSparseCore(plane.name) && HasWork(plane);
   }
 
-  void AddDevice(const SweepPlan& plan, const TimeSweep& sweep, DigestDevice device,
+  void AddDevice(const SweepPlan& plan, const TimeSweep& sweep, Device device,
                  bool counts_in_means) {
     const Times whole = Whole();
     const auto [time, host] =
@@ -223,7 +224,7 @@ class Digester {
     in_means_.push_back(counts_in_means);
     if (!counts_in_means) return;
     Add(host, digest_.host_time);
-    for (DigestStep& step : digest_.steps) {
+    for (Step& step : digest_.steps) {
       const auto [step_time, step_host] =
           sweep.Between(plan.NumberOf(step.begin_ns * 1000), plan.NumberOf(step.end_ns * 1000));
       Add(step_time, step.time);
@@ -242,7 +243,7 @@ class Digester {
     digest_.end_ns = span.end_ps / 1000;
     std::int64_t devices = 0;
     for (std::size_t i = 0; i < digest_.devices.size(); ++i) {
-      DigestDevice& device = digest_.devices[i];
+      Device& device = digest_.devices[i];
       device.time.span_ns = digest_.end_ns - digest_.begin_ns;
       SetIdle(device.time);
       if (!in_means_[i]) continue;
@@ -250,7 +251,7 @@ class Digester {
       ++devices;
     }
     Average(devices, digest_.time, digest_.host_time);
-    for (DigestStep& step : digest_.steps) Average(devices, step.time, step.host);
+    for (Step& step : digest_.steps) Average(devices, step.time, step.host);
   }
 
   static void SetIdle(Breakdown& time) {
@@ -277,7 +278,7 @@ class Digester {
           TimeWithin(host_.spans().collection, begin_ns * 1000, end_ns * 1000) / 1000;
     };
     add(digest_.begin_ns, digest_.end_ns, digest_.host_time);
-    for (DigestStep& step : digest_.steps) add(step.begin_ns, step.end_ns, step.host);
+    for (Step& step : digest_.steps) add(step.begin_ns, step.end_ns, step.host);
   }
 
   void Finish() {

@@ -6,7 +6,7 @@
 #include "collector/trace/xplane/wire.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
-#include "common/text/utf8.h"
+#include "common/text/safe_text.h"
 
 namespace strobe::digest {
 namespace {
@@ -99,7 +99,7 @@ absl::Status DecodeFields(std::string_view bytes,
   return DecodeFields(bytes, fields, message, [](const wire::Reader&) { return absl::OkStatus(); });
 }
 
-absl::Status DecodeDevice(std::string_view bytes, DigestDevice& device) {
+absl::Status DecodeDevice(std::string_view bytes, Device& device) {
   return DecodeFields(bytes, kDeviceFields, device,
                       [&](const wire::Reader& reader) -> absl::Status {
                         if (reader.field() == 1) device.name = CutUtf8(reader.bytes(), kMaxText);
@@ -117,7 +117,7 @@ absl::Status Natural32(const wire::Reader& reader, std::uint32_t& number) {
   return absl::OkStatus();
 }
 
-absl::Status DecodeCommunicator(std::string_view bytes, DigestCommunicator& communicator) {
+absl::Status DecodeCommunicator(std::string_view bytes, Communicator& communicator) {
   wire::Reader reader(bytes);
   while (reader.Next()) {
     if (reader.field() == 1) communicator.name = CutUtf8(reader.bytes(), kMaxText);
@@ -218,13 +218,13 @@ absl::Status DecodeMessage(const wire::Reader& reader, Digest& digest) {
 
 absl::Status CheckReferences(const Digest& digest) {
   const std::size_t names = digest.names.size();
-  for (const DigestStep& step : digest.steps) {
+  for (const Step& step : digest.steps) {
     if (step.loop >= names) return Broken("a step without a name");
   }
-  for (const DigestOp& op : digest.ops) {
+  for (const Op& op : digest.ops) {
     if (op.name >= names || op.kind > WorkKind::kScope) return Broken("an unknown operation");
   }
-  for (const DigestCollective& collective : digest.collectives) {
+  for (const Collective& collective : digest.collectives) {
     if (collective.name >= names || collective.communicator >= digest.communicators.size() ||
         (collective.device != kNoDevice && collective.device >= digest.devices.size()) ||
         collective.kind > CollectiveKind::kBarrier)

@@ -65,7 +65,7 @@ class LineSource : public WorkSource {
 
 class DeviceReader {
  public:
-  DeviceReader(const Plane& plane, std::uint32_t number, Gathered& gathered, DigestDevice& device)
+  DeviceReader(const Plane& plane, std::uint32_t number, Gathered& gathered, Device& device)
       : plane_(plane),
         lines_(plane),
         number_(number),
@@ -107,7 +107,7 @@ class DeviceReader {
   const DeviceLines lines_;
   const std::uint32_t number_;
   Gathered& gathered_;
-  DigestDevice& device_;
+  Device& device_;
   EventKinds kinds_, scopes_;
   EventKind newest_own_{};  // That of the newest event which told its own.
   // Events of one name may tell different categories: in JSON, programs share the names.
@@ -397,14 +397,14 @@ class HostWorkSource : public WorkSource {
 }  // namespace
 
 absl::StatusOr<TimeSweep> ReadDevice(const Plane& plane, std::uint32_t number, Gathered& gathered,
-                                     const SweepPlan& plan, DigestDevice& device) {
+                                     const SweepPlan& plan, Device& device) {
   device.name = plane.name;
   DeviceReader reader(plane, number, gathered, device);
   return reader.Run(plan);
 }
 
 TimeSweep ReadHostWork(const std::vector<std::vector<HostWork>>& lines, const SweepPlan& plan,
-                       DigestDevice& device) {
+                       Device& device) {
   TimeSweep sweep(plan);
   std::vector<std::unique_ptr<HostWorkSource>> sources;
   std::vector<WorkLine> work_lines;

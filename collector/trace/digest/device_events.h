@@ -13,11 +13,10 @@ namespace strobe::digest {
 // Reads a device's plane: what is known of the device but its times, what it adds to `gathered`,
 // and when it worked. `number` is its number in the digest. DataLoss when the plane is damaged.
 absl::StatusOr<TimeSweep> ReadDevice(const xplane::Plane& plane, std::uint32_t number,
-                                     Gathered& gathered, const SweepPlan& plan,
-                                     DigestDevice& device);
+                                     Gathered& gathered, const SweepPlan& plan, Device& device);
 
 // Like ReadDevice, for the work of runtimes that compute on the host.
 TimeSweep ReadHostWork(const std::vector<std::vector<HostWork>>& lines, const SweepPlan& plan,
-                       DigestDevice& device);
+                       Device& device);
 
 }  // namespace strobe::digest

@@ -30,7 +30,7 @@ struct Breakdown {
   bool operator==(const Breakdown&) const = default;
 };
 
-// Why the devices idled, as far as the trace tells; see DigestKnows. Input stall, garbage
+// Why the devices idled, as far as the trace tells; see Knows. Input stall, garbage
 // collection and host-bound gap do not overlap, in this order of precedence, and their sum is at
 // most the idle time of the step's Breakdown, if the worker has one.
 struct HostTime {
@@ -45,7 +45,7 @@ struct HostTime {
 };
 
 // The batch of a step that is an iteration of an inference server; zeros for any other step.
-struct DigestBatch {
+struct Batch {
   std::int64_t prefill_requests = 0, prefill_tokens = 0;
   std::int64_t decode_requests = 0, decode_tokens = 0;
   // The requests that ran already when it was planned, of which 0 means that the engine had waited
@@ -53,10 +53,10 @@ struct DigestBatch {
   std::int64_t running_before = -1;
   bool any() const { return prefill_requests > 0 || decode_requests > 0; }
 
-  bool operator==(const DigestBatch&) const = default;
+  bool operator==(const Batch&) const = default;
 };
 
-struct DigestStep {
+struct Step {
   std::uint32_t loop = 0;   // The annotation's name, in Digest::names.
   std::int64_t number = 0;  // As the program numbers it.
   // From the begin of the annotation to the begin of the next step or, without one, to its own end.
@@ -68,12 +68,12 @@ struct DigestStep {
   std::int64_t annotation_end_ns = 0;  // Where the annotation itself ended.
   Breakdown time{};  // What the devices did, from begin to end; zeros without a device.
   HostTime host{};
-  DigestBatch batch{};
+  Batch batch{};
 
-  bool operator==(const DigestStep&) const = default;
+  bool operator==(const Step&) const = default;
 };
 
-struct DigestDevice {
+struct Device {
   // The name of its plane, such as "/device:GPU:0" or "/device:TPU:0 SparseCore 1".
   std::string name{};
   // The first begin and the last end of work on it; equal if it has none.
@@ -90,7 +90,7 @@ struct DigestDevice {
   // nullopt = not told.
   std::optional<std::uint64_t> peak_memory_bytes{}, memory_bytes{};
 
-  bool operator==(const DigestDevice&) const = default;
+  bool operator==(const Device&) const = default;
 };
 
 enum class CollectiveKind : std::uint8_t {
@@ -110,17 +110,17 @@ enum class CollectiveKind : std::uint8_t {
 };
 
 // A group of ranks that talk with each other.
-struct DigestCommunicator {
+struct Communicator {
   // What the trace calls it: "0" or "default_pg" of PyTorch, replica groups such as "{{0,1},{2,3}}"
   // of XLA; empty if the trace does not tell.
   std::string name{};
   std::uint32_t size = 0;              // The number of ranks; 0 = not told.
   std::vector<std::uint32_t> ranks{};  // This worker's group; empty = not told.
 
-  bool operator==(const DigestCommunicator&) const = default;
+  bool operator==(const Communicator&) const = default;
 };
 
-struct DigestCollective {
+struct Collective {
   std::uint32_t communicator = 0;  // In Digest::communicators.
   std::uint32_t name = 0;          // In Digest::names.
   // How many of this name on this communicator and device began before it in the trace. Workers
@@ -136,7 +136,7 @@ struct DigestCollective {
   std::int64_t sequence = -1;
   CollectiveKind kind = CollectiveKind::kOther;
 
-  bool operator==(const DigestCollective&) const = default;
+  bool operator==(const Collective&) const = default;
 };
 inline constexpr std::uint32_t kNoDevice = 0xffffffff;
 
@@ -151,7 +151,7 @@ enum class WorkKind : std::uint8_t {
   kScope,  // A name that the program gives to a part of itself, such as a layer.
 };
 
-struct DigestOp {
+struct Op {
   std::uint32_t name = 0;  // In Digest::names.
   WorkKind kind = WorkKind::kCompute;
   std::uint64_t count = 0;
@@ -163,11 +163,11 @@ struct DigestOp {
   bool knows_quantiles() const { return p99_ns > 0 || total_ns == 0; }
   std::uint64_t flops = 0, bytes_accessed = 0;  // Sums over all of them; 0 = not told.
 
-  bool operator==(const DigestOp&) const = default;
+  bool operator==(const Op&) const = default;
 };
 
 // What the trace can tell at all. Where a flag is false, the zeros of that quantity mean nothing.
-struct DigestKnows {
+struct Knows {
   bool device = false;    // It tells of work on a device, or of operations of a runtime on the
                           // host; see `host_device`.
   bool launches = false;  // Work on devices is joined with its launch: host_bound_ns.
@@ -179,16 +179,16 @@ struct DigestKnows {
   // The trace tells that there is a device, but not what ran on it: `device` is false.
   bool device_untold = false;
 
-  bool operator==(const DigestKnows&) const = default;
+  bool operator==(const Knows&) const = default;
 };
 
 // How much did not fit into the encoding or exceeded a limit, and is missing from the lists. Sums
 // are not affected.
-struct DigestCuts {
+struct Cuts {
   std::uint64_t steps = 0, collectives = 0, ops = 0, devices = 0;
   bool any() const { return steps + collectives + ops + devices > 0; }
 
-  bool operator==(const DigestCuts&) const = default;
+  bool operator==(const Cuts&) const = default;
 };
 
 struct Digest {
@@ -211,19 +211,19 @@ struct Digest {
   std::int64_t begin_ns = 0, end_ns = 0;
   std::uint64_t events = 0;  // In the trace.
 
-  DigestKnows knows{};
+  Knows knows{};
   Breakdown time{};  // The mean over the devices, as Breakdown says.
   HostTime host_time{};
   std::vector<std::string> names{};  // Each once.
-  std::vector<DigestStep> steps{};   // By begin.
-  std::vector<DigestDevice> devices{};
-  std::vector<DigestCommunicator> communicators{};  // The collectives name them.
+  std::vector<Step> steps{};         // By begin.
+  std::vector<Device> devices{};
+  std::vector<Communicator> communicators{};  // The collectives name them.
   // The groups of ranks that this worker is in, as the program itself tells them, whether they
   // called anything or not. They have the names of communicators.
-  std::vector<DigestCommunicator> groups{};
-  std::vector<DigestCollective> collectives{};  // By begin.
-  std::vector<DigestOp> ops{};                  // The one with the most self time first.
-  DigestCuts cuts{};
+  std::vector<Communicator> groups{};
+  std::vector<Collective> collectives{};  // By begin.
+  std::vector<Op> ops{};                  // The one with the most self time first.
+  Cuts cuts{};
 
   bool operator==(const Digest&) const = default;
 };

@@ -16,7 +16,7 @@ DigestJson NonZeroOrNull(std::uint64_t number) {
 
 DigestJson StepsJson(const Digest& digest) {
   DigestJson steps = DigestJson::array();
-  for (const DigestStep& step : digest.steps) {
+  for (const Step& step : digest.steps) {
     DigestJson& json = steps.emplace_back();
     json = {{"loop", digest.names[step.loop]},
             {"number", step.number},
@@ -37,7 +37,7 @@ DigestJson StepsJson(const Digest& digest) {
 
 DigestJson DevicesJson(const Digest& digest) {
   DigestJson devices = DigestJson::array();
-  for (const DigestDevice& device : digest.devices) {
+  for (const Device& device : digest.devices) {
     devices.push_back({{"name", device.name},
                        {"firstNs", device.first_ns},
                        {"lastNs", device.last_ns},
@@ -53,9 +53,9 @@ DigestJson DevicesJson(const Digest& digest) {
   return devices;
 }
 
-DigestJson CommunicatorsJson(const std::vector<DigestCommunicator>& communicators) {
+DigestJson CommunicatorsJson(const std::vector<Communicator>& communicators) {
   DigestJson list = DigestJson::array();
-  for (const DigestCommunicator& communicator : communicators) {
+  for (const Communicator& communicator : communicators) {
     list.push_back({{"name", communicator.name},
                     {"size", NonZeroOrNull(communicator.size)},
                     {"ranks", communicator.ranks}});
@@ -65,7 +65,7 @@ DigestJson CommunicatorsJson(const std::vector<DigestCommunicator>& communicator
 
 DigestJson CollectivesJson(const Digest& digest) {
   DigestJson collectives = DigestJson::array();
-  for (const DigestCollective& collective : digest.collectives) {
+  for (const Collective& collective : digest.collectives) {
     DigestJson json = {{"name", digest.names[collective.name]},   {"kind", NameOf(collective.kind)},
                        {"communicator", collective.communicator}, {"ordinal", collective.ordinal},
                        {"beginNs", collective.begin_ns},          {"endNs", collective.end_ns},
@@ -79,7 +79,7 @@ DigestJson CollectivesJson(const Digest& digest) {
 
 DigestJson OpsJson(const Digest& digest) {
   DigestJson ops = DigestJson::array();
-  for (const DigestOp& op : digest.ops) {
+  for (const Op& op : digest.ops) {
     const auto quantile = [&op](std::int64_t ns) {
       return op.knows_quantiles() ? DigestJson(ns) : DigestJson(nullptr);
     };
@@ -108,7 +108,7 @@ DigestJson TimeJson(const Breakdown& time) {
           {"idleNs", time.idle_ns}};
 }
 
-DigestJson HostTimeJson(const HostTime& time, const DigestKnows& knows) {
+DigestJson HostTimeJson(const HostTime& time, const Knows& knows) {
   const auto known = [](bool is, std::int64_t ns) { return is ? DigestJson(ns) : DigestJson(); };
   return {{"inputNs", known(knows.input, time.input_ns)},
           {"inputStallNs", known(knows.input, time.input_stall_ns)},

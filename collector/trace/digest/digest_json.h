@@ -14,7 +14,7 @@ nlohmann::ordered_json DigestToJson(const Digest& digest);
 
 // Parts of a digest. In host time, what the trace does not tell is null.
 nlohmann::ordered_json TimeJson(const Breakdown& time);
-nlohmann::ordered_json HostTimeJson(const HostTime& time, const DigestKnows& knows);
+nlohmann::ordered_json HostTimeJson(const HostTime& time, const Knows& knows);
 
 // What is not known is null.
 template <typename Number>

@@ -7,7 +7,7 @@
 #include "collector/trace/digest/columns.h"
 #include "collector/trace/xplane/varint.h"
 #include "collector/trace/xplane/wire.h"
-#include "common/text/utf8.h"
+#include "common/text/safe_text.h"
 
 namespace strobe::digest {
 namespace {
@@ -66,7 +66,7 @@ void AppendPart(std::uint32_t field, std::string_view message, std::string& to) 
   if (!message.empty()) wire::AppendBytesField(field, message, to);
 }
 
-std::string EncodeDevice(const DigestDevice& device) {
+std::string EncodeDevice(const Device& device) {
   std::string bytes;
   AppendPart(1, CutUtf8(device.name, 256), bytes);
   bytes += EncodeFields(device, kDeviceFields);
@@ -76,7 +76,7 @@ std::string EncodeDevice(const DigestDevice& device) {
   return bytes;
 }
 
-std::string EncodeCommunicator(const DigestCommunicator& communicator, std::size_t& ranks_bytes) {
+std::string EncodeCommunicator(const Communicator& communicator, std::size_t& ranks_bytes) {
   std::string bytes, ranks;
   AppendPart(1, CutUtf8(communicator.name, 256), bytes);
   if (communicator.size != 0) wire::AppendVarintField(2, communicator.size, bytes);
@@ -142,13 +142,13 @@ std::string EncodeHead(const Digest& digest) {
 // Encodes with the lists' `kept` rows, and tells the lists' sizes.
 std::string EncodeKept(const Digest& digest, Lists& lists) {
   Renumbering names, communicators;
-  DigestCuts cuts = digest.cuts;
-  std::vector<DigestStep> steps(
-      digest.steps.begin(), digest.steps.begin() + static_cast<std::ptrdiff_t>(lists.steps.kept));
-  for (DigestStep& step : steps) step.loop = names(step.loop);
-  std::vector<DigestCollective> collectives;
+  Cuts cuts = digest.cuts;
+  std::vector<Step> steps(digest.steps.begin(),
+                          digest.steps.begin() + static_cast<std::ptrdiff_t>(lists.steps.kept));
+  for (Step& step : steps) step.loop = names(step.loop);
+  std::vector<Collective> collectives;
   for (std::size_t i = 0; i < lists.collectives.kept; ++i) {
-    DigestCollective collective = digest.collectives[i];
+    Collective collective = digest.collectives[i];
     if (collective.device != kNoDevice && collective.device >= kMaxDevices) {
       ++cuts.collectives;
       continue;
@@ -158,9 +158,9 @@ std::string EncodeKept(const Digest& digest, Lists& lists) {
     collectives.push_back(collective);
   }
   const std::size_t names_before_ops = names.order().size();
-  std::vector<DigestOp> ops(digest.ops.begin(),
-                            digest.ops.begin() + static_cast<std::ptrdiff_t>(lists.ops.kept));
-  for (DigestOp& op : ops) op.name = names(op.name);
+  std::vector<Op> ops(digest.ops.begin(),
+                      digest.ops.begin() + static_cast<std::ptrdiff_t>(lists.ops.kept));
+  for (Op& op : ops) op.name = names(op.name);
   cuts.steps += digest.steps.size() - lists.steps.kept;
   cuts.collectives += digest.collectives.size() - lists.collectives.kept;
   cuts.ops += digest.ops.size() - lists.ops.kept;
@@ -181,12 +181,12 @@ std::string EncodeKept(const Digest& digest, Lists& lists) {
   append_names(0, names_before_ops);
   for (const std::uint32_t old : communicators.order())
     wire::AppendBytesField(18, EncodeCommunicator(digest.communicators[old], ranks_bytes), bytes);
-  AppendPart(19, EncodeRows<DigestCollective>(collectives, kCollectiveColumns), bytes);
+  AppendPart(19, EncodeRows<Collective>(collectives, kCollectiveColumns), bytes);
   lists.collectives.bytes = part();
   append_names(names_before_ops, names.order().size());
-  AppendPart(20, EncodeRows<DigestOp>(ops, kOpColumns), bytes);
+  AppendPart(20, EncodeRows<Op>(ops, kOpColumns), bytes);
   lists.ops.bytes = part();
-  AppendPart(16, EncodeRows<DigestStep>(steps, kStepColumns), bytes);
+  AppendPart(16, EncodeRows<Step>(steps, kStepColumns), bytes);
   lists.steps.bytes = part();
   AppendPart(21, EncodeFields(cuts, kCutsFields), bytes);
   return bytes;

@@ -17,20 +17,19 @@ struct HostStats {
   std::optional<std::int64_t> step{};
   std::int64_t correlation = 0, flops = 0;
   bool is_hlo = false, is_cpu_op = false;
-  DigestBatch batch{};  // Its `running_before` holds the requests that run.
+  Batch batch{};  // Its `running_before` holds the requests that run.
 };
 
 // The stats of annotations of inference servers; see kineto/engine_names.h.
 struct BatchStat {
   std::string_view name;
-  std::int64_t DigestBatch::*member;
+  std::int64_t Batch::*member;
 };
-constexpr std::array<BatchStat, 5> kBatchStats = {
-    {{"prefill_requests", &DigestBatch::prefill_requests},
-     {"prefill_tokens", &DigestBatch::prefill_tokens},
-     {"decode_requests", &DigestBatch::decode_requests},
-     {"decode_tokens", &DigestBatch::decode_tokens},
-     {"running", &DigestBatch::running_before}}};
+constexpr std::array<BatchStat, 5> kBatchStats = {{{"prefill_requests", &Batch::prefill_requests},
+                                                   {"prefill_tokens", &Batch::prefill_tokens},
+                                                   {"decode_requests", &Batch::decode_requests},
+                                                   {"decode_tokens", &Batch::decode_tokens},
+                                                   {"running", &Batch::running_before}}};
 constexpr std::string_view kPlanning = "engine.schedule";
 // A trace may tell any number, and sums of many must not overflow.
 constexpr std::int64_t kMaxBatch = std::int64_t{1} << 40;
@@ -179,7 +178,7 @@ bool HostEvents::Count(const xplane::Event& event, const EventKind& kind, const 
 }
 
 void HostEvents::AddStep(std::string_view loop, std::int64_t number, const Times& times,
-                         const DigestBatch& batch) {
+                         const Batch& batch) {
   if (steps_.size() == kMaxSteps) {
     ++steps_left_out_;
     return;

@@ -47,7 +47,7 @@ struct FoundStep {
   std::int64_t number = 0;
   Times times{};
   std::uint32_t line = 0;  // Steps of one line are of one thread.
-  DigestBatch batch{};
+  Batch batch{};
 };
 
 // Work of a runtime that computes on the host, in 16 bytes.
@@ -101,8 +101,7 @@ class HostEvents {
   absl::Status ReadLine(const xplane::Plane& plane, const Ids& ids, const xplane::Line& line,
                         EventKinds& kinds);
   bool Count(const xplane::Event& event, const EventKind& kind, const Times& times);
-  void AddStep(std::string_view loop, std::int64_t number, const Times& times,
-               const DigestBatch& batch);
+  void AddStep(std::string_view loop, std::int64_t number, const Times& times, const Batch& batch);
   void JoinPlans();
   void AddWork(const xplane::Plane& plane, const xplane::Event& event, const EventKind& kind,
                const Times& times, bool is_hlo, std::vector<HostWork>& work);

@@ -33,7 +33,7 @@ std::vector<std::uint32_t> OpSums::BySelfTime() const {
   return order;
 }
 
-DigestOp OpSums::Summary(std::uint32_t op, const Durations::Quantiles& quantiles) const {
+Op OpSums::Summary(std::uint32_t op, const Durations::Quantiles& quantiles) const {
   const OpSum& sum = sums_[op];
   return {.kind = sum.kind,
           .count = sum.count,

@@ -41,7 +41,7 @@ class OpSums {
   // The `most` operations with the most self time, that one first; their number in the digest's
   // names is filled in by `name`.
   template <typename Name>
-  std::vector<DigestOp> Top(std::size_t most, const Name& name) const;
+  std::vector<Op> Top(std::size_t most, const Name& name) const;
   std::uint64_t uncounted() const { return uncounted_; }
   std::size_t size() const { return sums_.size(); }
 
@@ -57,7 +57,7 @@ class OpSums {
     }
   };
   std::vector<std::uint32_t> BySelfTime() const;
-  DigestOp Summary(std::uint32_t op, const Durations::Quantiles& quantiles) const;
+  Op Summary(std::uint32_t op, const Durations::Quantiles& quantiles) const;
 
   std::vector<OpSum> sums_{};
   std::unordered_map<Key, std::uint32_t, Hash> numbers_{};
@@ -67,10 +67,10 @@ class OpSums {
 };
 
 template <typename Name>
-std::vector<DigestOp> OpSums::Top(std::size_t most, const Name& name) const {
+std::vector<Op> OpSums::Top(std::size_t most, const Name& name) const {
   const std::vector<Durations::Quantiles> of_host = host_durations_.Compute(sums_.size());
   const std::vector<Durations::Quantiles> of_device = device_durations_.Compute(sums_.size());
-  std::vector<DigestOp> top;
+  std::vector<Op> top;
   for (const std::uint32_t op : BySelfTime()) {
     if (top.size() == most) break;
     top.push_back(Summary(op, sums_[op].on_device ? of_device[op] : of_host[op]));

@@ -8,8 +8,8 @@
 
 #include "collector/trace/digest/collectives.h"
 #include "common/base/strings.h"
-#include "common/text/json_reader.h"
-#include "common/text/utf8.h"
+#include "common/text/json.h"
+#include "common/text/safe_text.h"
 
 namespace strobe::digest {
 namespace {
@@ -51,8 +51,8 @@ std::string CommunicatorName(std::string_view name, std::string_view description
   return CutUtf8(full, Names::kMaxBytes);
 }
 
-std::vector<DigestCommunicator> ProcessGroups(std::string_view distributed_info) {
-  std::vector<DigestCommunicator> groups;
+std::vector<Communicator> ProcessGroups(std::string_view distributed_info) {
+  std::vector<Communicator> groups;
   if (distributed_info.size() > kMaxInfoBytes) return groups;
   const auto json = ReadJson<nlohmann::json>(distributed_info, {.max_depth = kInfoDepth});
   if (!json.is_object()) return groups;
@@ -61,9 +61,8 @@ std::vector<DigestCommunicator> ProcessGroups(std::string_view distributed_info)
   for (const nlohmann::json& entry : *list) {
     if (groups.size() == kMaxProcessGroups) break;
     if (!entry.is_object()) continue;
-    DigestCommunicator group{
-        .name = CommunicatorName(TextIn(entry, "pg_name"), TextIn(entry, "pg_desc")),
-        .ranks = RanksIn(entry)};
+    Communicator group{.name = CommunicatorName(TextIn(entry, "pg_name"), TextIn(entry, "pg_desc")),
+                       .ranks = RanksIn(entry)};
     const auto size = entry.find("pg_size");
     if (size != entry.end()) group.size = NumberOf(*size).value_or(0);
     if (group.size == 0) group.size = static_cast<std::uint32_t>(group.ranks.size());

@@ -15,6 +15,6 @@ std::string CommunicatorName(std::string_view name, std::string_view description
 // The groups that the process is in, from what torch.profiler writes into each trace as
 // "distributedInfo"; see _get_pg_config in torch/distributed/distributed_c10d.py. It is not
 // trusted.
-std::vector<DigestCommunicator> ProcessGroups(std::string_view distributed_info);
+std::vector<Communicator> ProcessGroups(std::string_view distributed_info);
 
 }  // namespace strobe::digest

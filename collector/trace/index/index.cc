@@ -1,6 +1,7 @@
 #include "collector/trace/index/index.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <cstring>
 #include <limits>
 
@@ -8,6 +9,7 @@
 #include "common/base/strings.h"
 
 namespace strobe::index {
+
 namespace {
 
 template <typename T>
@@ -146,6 +148,24 @@ void Index::ForEachLink(const Track& track, bool incoming, std::uint64_t from, s
       if (link.ordinal >= from && link.ordinal < to && link.track < tracks_.size()) visit(link);
     }
   }
+}
+
+// The length is the varint before the event, which is read backwards: all of its bytes but the last
+// have the top bit set.
+absl::StatusOr<std::string_view> EventAt(std::string_view bytes, std::uint64_t first_place,
+                                         std::uint64_t place) {
+  const absl::Status unfit = absl::DataLossError("the index does not fit the trace");
+  if (place <= first_place || place - first_place > bytes.size()) return unfit;
+  const std::size_t begin = place - first_place;
+  std::uint64_t length = 0;
+  std::size_t at = begin - 1;
+  unsigned count = 1;
+  while (count < 10 && at > 0 && (static_cast<unsigned char>(bytes[at - 1]) & 0x80) != 0)
+    --at, ++count;
+  for (unsigned i = 0; i < count; ++i)
+    length |= static_cast<std::uint64_t>(static_cast<unsigned char>(bytes[at + i]) & 0x7f) << 7 * i;
+  if (length > bytes.size() - begin) return unfit;
+  return bytes.substr(begin, length);
 }
 
 }  // namespace strobe::index

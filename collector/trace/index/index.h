@@ -1,5 +1,6 @@
 // Reads an index. The bytes are not trusted: whatever they say, no call reads outside of them.
 #pragma once
+
 #include <algorithm>
 #include <cstdint>
 #include <functional>
@@ -137,5 +138,10 @@ class Index {
   std::span<const std::uint64_t> text_ends_, text_counts_;
   std::string_view texts_, event_data_, link_data_, derived_;
 };
+
+// The bytes of the event that begins at `place`. `bytes` are those of the trace or of the derived
+// lines, of which the first one has the place `first_place`. DataLoss when there cannot be any.
+absl::StatusOr<std::string_view> EventAt(std::string_view bytes, std::uint64_t first_place,
+                                         std::uint64_t place);
 
 }  // namespace strobe::index

@@ -5,7 +5,7 @@
 
 #include "collector/trace/kineto/event_splitter.h"
 #include "collector/trace/kineto/json_space.h"
-#include "common/text/utf8.h"
+#include "common/text/safe_text.h"
 
 namespace strobe::kineto {
 namespace {

@@ -11,7 +11,7 @@
 #include "collector/trace/xplane/names.h"
 #include "collector/trace/xplane/wire.h"
 #include "common/base/strings.h"
-#include "common/text/utf8.h"
+#include "common/text/safe_text.h"
 
 namespace strobe::kineto {
 namespace {
@@ -51,6 +51,11 @@ std::string_view Unquoted(std::string_view json) {
 
 std::optional<std::int64_t> Integer(std::string_view text) {
   return IntegerOf({JsonValue::Kind::kScalar, text});
+}
+
+// "thread 7" for the thread "7". A text tells by itself what it names.
+std::string WithNoun(std::string_view noun, std::string_view name) {
+  return Integer(name) ? StrCat(noun, " ", name) : std::string(name);
 }
 
 // The tag and the length of a field with a tag of one byte.
@@ -231,7 +236,7 @@ std::string SpaceWriter::LineName(const Line& line, bool tell_process) const {
   if (line.kind == LineKind::kStream) return StreamName(StreamNumber(line.tid), line.work_types);
   if (line.kind == LineKind::kStreamNotes)
     return StrCat("Stream #", StreamNumber(line.tid), " ", line.category);
-  std::string name = line.tid;
+  std::string name = line.tid.empty() ? "no thread" : WithNoun("thread", line.tid);
   if (line.kind == LineKind::kAsync) name = StrCat("async ", line.category);
   const auto thread = source_.threads().find({pid, line.tid});
   if (thread != source_.threads().end() && !thread->second.name.empty()) {
@@ -242,8 +247,9 @@ std::string SpaceWriter::LineName(const Line& line, bool tell_process) const {
   }
   if (!tell_process) return name;
   const auto process = source_.processes().find(pid);
-  const bool named = process != source_.processes().end() && !process->second.empty();
-  return StrCat(named ? process->second : "", named ? " " : "", pid, "/", name);
+  if (process != source_.processes().end() && !process->second.empty())
+    return StrCat(process->second, " ", pid, "/", name);
+  return pid.empty() ? name : StrCat(WithNoun("process", pid), "/", name);
 }
 
 bool SpaceWriter::HasStream(std::string_view pid, std::string_view tid) const {

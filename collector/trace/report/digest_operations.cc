@@ -15,7 +15,7 @@
 #include "collector/trace/report/step_operations.h"
 #include "common/base/hash.h"
 #include "common/base/strings.h"
-#include "common/text/utf8.h"
+#include "common/text/safe_text.h"
 
 namespace strobe::report {
 namespace {
@@ -129,7 +129,7 @@ constexpr std::size_t kMaxNameBytes = 200, kMaxKeys = 20'000;
 
 // Tells different communicators of the same name apart by their ranks. A hash, because XLA names
 // them by the ranks of all groups.
-std::string IdentityOf(const digest::DigestCommunicator& communicator) {
+std::string IdentityOf(const digest::Communicator& communicator) {
   Sha256 identity;
   identity.Update(StrCat(communicator.name.size(), " ", communicator.name, communicator.size));
   for (const std::uint32_t rank : communicator.ranks) identity.Update(StrCat(",", rank));
@@ -150,9 +150,9 @@ std::vector<std::uint32_t> ReplicaGroupOf(std::string_view groups, std::uint32_t
   return Take("{", groups) ? InList(groups, id) : std::vector<std::uint32_t>();
 }
 
-digest::DigestCommunicator WithOwnGroup(const digest::Digest& digest,
-                                        const digest::DigestCommunicator& communicator) {
-  digest::DigestCommunicator own = communicator;
+digest::Communicator WithOwnGroup(const digest::Digest& digest,
+                                  const digest::Communicator& communicator) {
+  digest::Communicator own = communicator;
   const bool one_device = digest.devices.size() == 1 && !digest.knows.host_device;
   if (!digest.rank || !one_device || !communicator.ranks.empty()) return own;
   std::vector<std::uint32_t> ranks = ReplicaGroupOf(communicator.name, *digest.rank);
@@ -227,7 +227,7 @@ class DigestMerger::Merged {
   }
 
   // Counts a call of the worker that was added last.
-  void NoteCall(const digest::DigestCollective& call, std::uint32_t communicator,
+  void NoteCall(const digest::Collective& call, std::uint32_t communicator,
                 std::set<std::uint32_t>& called) {
     CommunicatorFacts& facts = communicator_facts_[communicator];
     if (called.insert(communicator).second) {
@@ -240,25 +240,25 @@ class DigestMerger::Merged {
   }
 
   struct Identity {
-    digest::DigestCommunicator communicator{};  // With the ranks of the worker's own group.
-    std::string text{};                         // As IdentityOf.
+    digest::Communicator communicator{};  // With the ranks of the worker's own group.
+    std::string text{};                   // As IdentityOf.
   };
   // A digest's communicators by number, because each may have thousands of ranks.
   using Identities = std::map<std::uint32_t, Identity>;
 
   // nullopt if it would be one key too many. Calls of known keys are always joined.
-  std::optional<std::uint32_t> KeyOf(const digest::Digest& digest,
-                                     const digest::DigestCollective& call, Identities& identities) {
-    static const digest::DigestCommunicator kUnnamed;
-    const digest::DigestCommunicator& written = call.communicator < digest.communicators.size()
-                                                    ? digest.communicators[call.communicator]
-                                                    : kUnnamed;
+  std::optional<std::uint32_t> KeyOf(const digest::Digest& digest, const digest::Collective& call,
+                                     Identities& identities) {
+    static const digest::Communicator kUnnamed;
+    const digest::Communicator& written = call.communicator < digest.communicators.size()
+                                              ? digest.communicators[call.communicator]
+                                              : kUnnamed;
     const auto [entry_of, unseen] = identities.try_emplace(call.communicator);
     if (unseen) {
       entry_of->second.communicator = WithOwnGroup(digest, written);
       entry_of->second.text = IdentityOf(entry_of->second.communicator);
     }
-    const digest::DigestCommunicator& communicator = entry_of->second.communicator;
+    const digest::Communicator& communicator = entry_of->second.communicator;
     const std::string& identity = entry_of->second.text;
     const std::string name = CutUtf8(digest.names[call.name], kMaxNameBytes);
     const auto known = communicators_.find(identity);
@@ -290,7 +290,7 @@ class DigestMerger::Merged {
     std::map<std::pair<std::uint32_t, std::uint32_t>, std::optional<std::uint32_t>> keys;
     Identities identities;
     std::set<std::uint32_t> called;
-    for (const digest::DigestCollective& from : digest.collectives) {
+    for (const digest::Collective& from : digest.collectives) {
       if (from.name >= digest.names.size() || from.end_ns < from.begin_ns) continue;
       MergedCall call{.ordinal = from.ordinal,
                       .sequence = from.sequence,
@@ -439,7 +439,7 @@ class DigestMerger::Merged {
         names([](const Part& part) { return !part.worker.clock_error_ns.has_value(); });
     if (!unmeasured.empty() && parts_.size() > 1)
       tell("the clocks of ", unmeasured.size(), " workers are not measured (", SomeOf(unmeasured),
-           "): who arrived last where they took part is known only if durations of calls tell it");
+           "): whether they arrived last is known only from the durations of calls");
     std::vector<double> lengths;
     for (const JobStep& step : job.steps)
       for (const WorkerStep& worker : step.workers)
@@ -450,13 +450,12 @@ class DigestMerger::Merged {
     });
     if (!vague.empty() && parts_.size() > 1)
       tell("the clocks of ", vague.size(), " workers are known less well than a step takes (",
-           SomeOf(vague),
-           "): who arrived last where they took part is known only if durations of calls tell it");
+           SomeOf(vague), "): whether they arrived last is known only from the durations of calls");
     const auto unplaced = names([](const Part& part) { return !part.worker.on_common_clock; });
     if (!unplaced.empty() && parts_.size() > 1)
       tell("the traces of ", SomeOf(unplaced),
            " do not say at which time they began: how long they waited, or others for them, is "
-           "known only if durations of calls tell it");
+           "known only from the durations of calls");
     const auto cut = names([](const Part& part) { return part.cut; });
     if (!cut.empty())
       tell("the digests of ", SomeOf(cut),

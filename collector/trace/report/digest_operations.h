@@ -21,8 +21,8 @@ std::vector<std::uint32_t> ReplicaGroupOf(std::string_view groups, std::uint32_t
 // The communicator with the ranks of the worker's own group, which XLA does not tell by itself.
 // They are known where each process has one device, so that a rank is the number of a partition;
 // other communicators are returned as they are.
-digest::DigestCommunicator WithOwnGroup(const digest::Digest& digest,
-                                        const digest::DigestCommunicator& communicator);
+digest::Communicator WithOwnGroup(const digest::Digest& digest,
+                                  const digest::Communicator& communicator);
 
 struct MergeLimits {
   // Calls of collectives that are kept; a step of a worker counts as two. Beyond it the last steps

@@ -7,7 +7,7 @@
 
 #include "collector/trace/report/robust.h"
 #include "common/base/saturated.h"
-#include "common/text/utf8.h"
+#include "common/text/safe_text.h"
 
 namespace strobe::report {
 namespace {
@@ -23,10 +23,10 @@ std::int64_t ClampedDuration(std::int64_t duration_ns) {
 }
 
 // The part of a step during which at least one call ran. Calls are sorted by begin.
-std::int64_t TimeInCalls(const digest::Digest& digest, const digest::DigestStep& step) {
+std::int64_t TimeInCalls(const digest::Digest& digest, const digest::Step& step) {
   auto call = std::partition_point(
       digest.collectives.begin(), digest.collectives.end(),
-      [&](const digest::DigestCollective& earlier) { return earlier.begin_ns < step.begin_ns; });
+      [&](const digest::Collective& earlier) { return earlier.begin_ns < step.begin_ns; });
   // The call before may reach into the step.
   if (call != digest.collectives.begin()) --call;
   std::int64_t time = 0, covered = step.begin_ns;
@@ -42,8 +42,7 @@ std::int64_t TimeInCalls(const digest::Digest& digest, const digest::DigestStep&
 
 // The worker's own time in a step: what its devices did besides communication, and why they idled.
 // A trace without devices tells only the time between calls.
-std::array<std::int64_t, kCauses> OwnTime(const digest::Digest& digest,
-                                          const digest::DigestStep& step) {
+std::array<std::int64_t, kCauses> OwnTime(const digest::Digest& digest, const digest::Step& step) {
   std::array<std::int64_t, kCauses> own{};
   const auto at = [&](Cause cause) -> std::int64_t& {
     return own[static_cast<std::size_t>(cause)];
@@ -73,16 +72,16 @@ constexpr double kOutsideAnnotation = 0.02;
 // in the middle of it.
 constexpr double kCutStep = 0.75;
 
-double StepLength(const digest::DigestStep& step) {
+double StepLength(const digest::Step& step) {
   return static_cast<double>(step.end_ns) - static_cast<double>(step.begin_ns);
 }
 
 // What the steps that another one follows say about one that none follows.
 class LastSteps {
  public:
-  explicit LastSteps(const std::vector<const digest::DigestStep*>& followed) {
+  explicit LastSteps(const std::vector<const digest::Step*>& followed) {
     std::vector<double> lengths, outside;
-    for (const digest::DigestStep* step : followed) {
+    for (const digest::Step* step : followed) {
       const double after = static_cast<double>(step->end_ns) -
                            static_cast<double>(std::min(step->annotation_end_ns, step->end_ns));
       lengths.push_back(StepLength(*step));
@@ -92,7 +91,7 @@ class LastSteps {
     shortest_ = kCutStep * Median(lengths);
   }
 
-  bool IsWhole(const digest::DigestStep& step) const {
+  bool IsWhole(const digest::Step& step) const {
     return covered_ && step.annotation_end_ns == step.end_ns && StepLength(step) >= shortest_;
   }
 
@@ -133,26 +132,26 @@ JobWorker WorkerOf(const digest::Digest& digest) {
 
 std::vector<WorkerStepTime> StepsOf(const digest::Digest& digest, std::size_t max,
                                     std::string_view& loop) {
-  const auto valid = [&](const digest::DigestStep& step) {
+  const auto valid = [&](const digest::Step& step) {
     return step.loop < digest.names.size() && step.begin_ns < step.end_ns &&
            step.begin_ns > -kFarNs && step.end_ns < kFarNs;
   };
   std::map<std::uint32_t, std::int64_t> taken;
-  for (const digest::DigestStep& step : digest.steps) {
+  for (const digest::Step& step : digest.steps) {
     if (valid(step)) taken[step.loop] = AddSaturated(taken[step.loop], step.end_ns - step.begin_ns);
   }
   if (taken.empty()) return {};
   const auto main = std::max_element(
       taken.begin(), taken.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
   loop = digest.names[main->first];
-  std::vector<const digest::DigestStep*> followed;
-  for (const digest::DigestStep& step : digest.steps) {
+  std::vector<const digest::Step*> followed;
+  for (const digest::Step& step : digest.steps) {
     if (valid(step) && step.loop == main->first && step.followed) followed.push_back(&step);
   }
   const LastSteps last_steps(followed);
   std::vector<WorkerStepTime> steps;
   std::set<std::int64_t> seen;
-  for (const digest::DigestStep& step : digest.steps) {
+  for (const digest::Step& step : digest.steps) {
     if (!valid(step) || step.loop != main->first || steps.size() >= max) continue;
     if (!seen.insert(step.number).second) continue;
     steps.push_back({.number = step.number,

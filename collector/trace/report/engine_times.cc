@@ -16,12 +16,12 @@ namespace {
 
 using EngineJson = nlohmann::ordered_json;
 
-BatchPhase PhaseOf(const digest::DigestBatch& batch) {
+BatchPhase PhaseOf(const digest::Batch& batch) {
   if (batch.prefill_requests == 0) return BatchPhase::kDecode;
   return batch.decode_requests == 0 ? BatchPhase::kPrefill : BatchPhase::kMixed;
 }
 
-GapReason ReasonOf(const digest::DigestBatch& next) {
+GapReason ReasonOf(const digest::Batch& next) {
   if (next.running_before < 0) return GapReason::kNotTold;
   return next.running_before == 0 ? GapReason::kNoRequests : GapReason::kScheduling;
 }
@@ -88,7 +88,7 @@ void EngineTimes::Gaps::Add(const Gaps& more) {
 EngineTimes::Gaps EngineTimes::GapsOf(const digest::Digest& digest) {
   Gaps gaps;
   std::optional<std::int64_t> ended_ns;  // The last iteration.
-  for (const digest::DigestStep& step : digest.steps) {
+  for (const digest::Step& step : digest.steps) {
     if (!step.batch.any()) continue;
     gaps.iterations_ns =
         AddSaturated(gaps.iterations_ns, TimeFrom(step.begin_ns, step.annotation_end_ns));
@@ -106,7 +106,7 @@ EngineTimes::Gaps EngineTimes::GapsOf(const digest::Digest& digest) {
 }
 
 void EngineTimes::Add(const digest::Digest& digest) {
-  for (const digest::DigestStep& step : digest.steps) {
+  for (const digest::Step& step : digest.steps) {
     if (!step.batch.any()) continue;
     const BatchPhase phase = PhaseOf(step.batch);
     const std::int64_t size =
@@ -122,8 +122,8 @@ void EngineTimes::Add(const digest::Digest& digest) {
   (not_told.total_ns < gaps.gaps_ns ? with_schedule_ : without_schedule_).Add(gaps);
 }
 
-void EngineTimes::AddTo(Sum& sum, BatchPhase phase, const digest::DigestStep& step) {
-  const digest::DigestBatch& batch = step.batch;
+void EngineTimes::AddTo(Sum& sum, BatchPhase phase, const digest::Step& step) {
+  const digest::Batch& batch = step.batch;
   const std::int64_t size =
       phase == BatchPhase::kDecode ? batch.decode_requests : batch.prefill_tokens;
   const std::int64_t took_ns = TimeFrom(step.begin_ns, step.annotation_end_ns);

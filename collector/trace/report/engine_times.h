@@ -74,7 +74,7 @@ class EngineTimes {
     void Add(const Gaps& more);
   };
   static Gaps GapsOf(const digest::Digest& digest);
-  static void AddTo(Sum& sum, BatchPhase phase, const digest::DigestStep& step);
+  static void AddTo(Sum& sum, BatchPhase phase, const digest::Step& step);
   static BatchTimes Summary(Sum& sum);
 
   std::array<Sum, 3> phases_{};                        // By phase.

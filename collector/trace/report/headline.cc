@@ -79,7 +79,7 @@ std::string OfUndecided(const Job& job, const StragglerReport& report) {
       return StrCat("not decidable who waits: ", longer, ", but clocks are not measured");
     default:
       return StrCat("not decidable who waits: ", longer,
-                    ", but the traces tell no collective that joins them");
+                    ", but the traces have no collective that joins them");
   }
 }
 
@@ -139,9 +139,14 @@ std::string Headline(const Job& job, const StragglerReport& report) {
     return StrCat("too early to tell: only ", report.steps, " complete step",
                   report.steps == 1 ? " was" : "s were", " recorded");
   const std::string stage = OfLongStage(report);
-  return StrCat("no straggler: no worker takes more than ", TimeText(report.smallest_ns),
-                " a step (", PercentText(report.smallest_ns / std::max(report.step_ns, 1.0)),
-                ") longer than the others", stage.empty() ? "" : "; ", stage);
+  const double share = report.smallest_ns / std::max(report.step_ns, 1.0);
+  const std::string longer =
+      StrCat(TimeText(report.smallest_ns), " a step (", PercentText(share), ") longer");
+  const std::string also = stage.empty() ? "" : "; " + stage;
+  if (share >= 1)
+    return StrCat("too early to tell: ", report.steps, " steps show only a worker that takes ",
+                  longer, " than the others", also);
+  return StrCat("no straggler: no worker takes more than ", longer, " than the others", also);
 }
 
 }  // namespace strobe::report

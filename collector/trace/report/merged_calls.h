@@ -12,7 +12,7 @@ namespace strobe::report {
 struct MergedCall {
   std::uint32_t key = 0;  // The number of its communicator and name.
   std::int64_t ordinal = 0;
-  std::int64_t sequence = -1;             // As DigestCollective.
+  std::int64_t sequence = -1;             // As digest::Collective.
   std::int64_t step = 0;                  // The number of the worker's step in which it began.
   std::int64_t begin_ns = 0, end_ns = 0;  // On the common clock.
 };

@@ -115,7 +115,7 @@ GroupKind GroupKindByName(std::string_view name) {
   return is(GroupKind::kSequence) ? GroupKind::kSequence : GroupKind::kUnknown;
 }
 
-RankOrder RankOrderOf(const digest::DigestCommunicator& communicator,
+RankOrder RankOrderOf(const digest::Communicator& communicator,
                       std::optional<std::uint32_t> world_size) {
   if (communicator.size > 1 && world_size == communicator.size) return RankOrder::kAll;
   if (!communicator.ranks.empty()) return OrderOf(communicator.ranks);
@@ -142,7 +142,7 @@ GroupKind GroupKindByCalls(const CallKinds& calls, RankOrder order) {
 std::optional<std::uint32_t> StageOf(const digest::Digest& digest) {
   if (!digest.rank) return std::nullopt;
   for (const auto* groups : {&digest.groups, &digest.communicators}) {
-    for (const digest::DigestCommunicator& group : *groups) {
+    for (const digest::Communicator& group : *groups) {
       if (group.ranks.size() < 2 || GroupKindByName(group.name) != GroupKind::kPipeline) continue;
       const auto found = std::find(group.ranks.begin(), group.ranks.end(), *digest.rank);
       if (found != group.ranks.end())

@@ -33,7 +33,7 @@ using CallKinds = std::array<std::size_t, 13>;
 
 // How the ranks of a group lie among those of the job.
 enum class RankOrder : std::uint8_t { kUnknown, kAll, kNeighbours, kApart };
-RankOrder RankOrderOf(const digest::DigestCommunicator& communicator,
+RankOrder RankOrderOf(const digest::Communicator& communicator,
                       std::optional<std::uint32_t> world_size);
 
 // What follows from the calls where names say nothing, as XLA's do not. It is what is usual and not

@@ -5,8 +5,8 @@
 #include <tuple>
 #include <utility>
 
-#include "common/base/json_text.h"
 #include "common/base/strings.h"
+#include "common/text/json.h"
 
 namespace strobe::report {
 namespace {

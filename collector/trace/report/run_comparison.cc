@@ -99,11 +99,11 @@ class RunComparer {
            " workers: a change can be that of the job's size");
     if (!alike_)
       Tell(
-          "the runs tell different kinds of work, of devices or of the host: parts and operations "
+          "the runs show different kinds of work, of devices or of the host: parts and operations "
           "are not comparable");
     for (std::size_t i = 0; i < kStepParts; ++i) {
       if (before_.parts_known[i] != after_.parts_known[i])
-        Tell(PartName(static_cast<StepPart>(i)), " is told by the run ",
+        Tell(PartName(static_cast<StepPart>(i)), " is shown by the run ",
              before_.parts_known[i] ? "before" : "after", " only");
     }
   }

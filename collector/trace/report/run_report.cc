@@ -8,9 +8,9 @@
 #include "collector/trace/digest/digest_json.h"
 #include "collector/trace/report/headline.h"
 #include "collector/trace/report/report_json.h"
-#include "common/base/json_text.h"
 #include "common/base/saturated.h"
 #include "common/base/strings.h"
+#include "common/text/json.h"
 
 namespace strobe::report {
 namespace {
@@ -71,7 +71,7 @@ void RunReport::Add(const digest::Digest& digest) {
 }
 
 void RunReport::AddOps(const digest::Digest& digest) {
-  for (const digest::DigestOp& op : digest.ops) {
+  for (const digest::Op& op : digest.ops) {
     OpKey key(op.kind, digest.names[op.name]);
     auto found = ops_.find(key);
     if (found == ops_.end()) {

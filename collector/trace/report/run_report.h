@@ -49,7 +49,7 @@ class RunReport {
     std::optional<std::uint32_t> rank{};
     std::optional<std::int64_t> clock_error_ns{};
     std::size_t steps = 0;
-    digest::DigestKnows knows{};
+    digest::Knows knows{};
     digest::Breakdown time{};
     digest::HostTime host_time{};
   };

@@ -9,7 +9,7 @@
 
 #include "collector/trace/report/robust.h"
 #include "common/base/enum_names.h"
-#include "common/text/utf8.h"
+#include "common/text/safe_text.h"
 
 namespace strobe::report {
 namespace {
@@ -32,7 +32,7 @@ double LengthOf(std::int64_t begin_ns, std::int64_t end_ns) {
   return std::max(0.0, static_cast<double>(end_ns) - static_cast<double>(begin_ns));
 }
 
-bool IsValid(const digest::Digest& digest, const digest::DigestStep& step) {
+bool IsValid(const digest::Digest& digest, const digest::Step& step) {
   return step.loop < digest.names.size() && step.begin_ns < step.end_ns;
 }
 
@@ -50,11 +50,10 @@ struct StepSum {
 
 // The worker's steps that count: the first of each number and, unless there are none, only those
 // that another step follows.
-std::vector<const digest::DigestStep*> CountedSteps(const digest::Digest& digest,
-                                                    std::string_view loop) {
-  std::vector<const digest::DigestStep*> steps, followed;
+std::vector<const digest::Step*> CountedSteps(const digest::Digest& digest, std::string_view loop) {
+  std::vector<const digest::Step*> steps, followed;
   std::set<std::int64_t> seen;
-  for (const digest::DigestStep& step : digest.steps) {
+  for (const digest::Step& step : digest.steps) {
     if (steps.size() == kMaxSteps) break;
     if (!IsValid(digest, step) || digest.names[step.loop] != loop) continue;
     if (!seen.insert(step.number).second) continue;
@@ -64,11 +63,10 @@ std::vector<const digest::DigestStep*> CountedSteps(const digest::Digest& digest
   return followed.empty() ? steps : followed;
 }
 
-void AddCountedSteps(const digest::Digest& digest,
-                     const std::vector<const digest::DigestStep*>& steps,
+void AddCountedSteps(const digest::Digest& digest, const std::vector<const digest::Step*>& steps,
                      std::map<std::int64_t, StepSum>& sums) {
   const PartsPresent known = KnownParts(digest.knows);
-  for (const digest::DigestStep* step : steps) {
+  for (const digest::Step* step : steps) {
     StepSum& sum = sums[step->number];
     sum.durations.push_back(LengthOf(step->begin_ns, step->end_ns));
     const PartTimes parts = PartsOf(step->time, step->host);
@@ -91,7 +89,7 @@ struct Scale {
 Scale ScaleOf(const digest::Digest& digest, std::string_view loop) {
   const double recorded = LengthOf(digest.begin_ns, digest.end_ns);
   double steps = 0, inside = 0, length = 0;
-  for (const digest::DigestStep& step : digest.steps) {
+  for (const digest::Step& step : digest.steps) {
     if (loop.empty() || !IsValid(digest, step) || digest.names[step.loop] != loop) continue;
     ++steps;
     inside += Busy(step.time);
@@ -140,7 +138,7 @@ class Summarizer {
 
  private:
   void AddWorker(const digest::Digest& digest) {
-    const std::vector<const digest::DigestStep*> steps = CountedSteps(digest, loop_);
+    const std::vector<const digest::Step*> steps = CountedSteps(digest, loop_);
     const Scale scale = ScaleOf(digest, loop_);
     summary_.workers.push_back({.name = CutUtf8(digest.worker, kMaxSummaryText),
                                 .rank = digest.rank,
@@ -174,7 +172,7 @@ class Summarizer {
     const auto worker = static_cast<std::uint32_t>(summary_.workers.size() - 1);
     double smallest = 0;
     bool any = false;
-    for (const digest::DigestOp& op : digest.ops) {
+    for (const digest::Op& op : digest.ops) {
       if (op.name >= digest.names.size()) continue;
       const double self = Positive(op.self_ns) * factor;
       smallest = any ? std::min(smallest, self) : self;
@@ -257,7 +255,7 @@ PartTimes PartsOf(const digest::Breakdown& time, const digest::HostTime& host) {
           host.host_bound_ns, time.communication_ns};
 }
 
-PartsPresent KnownParts(const digest::DigestKnows& knows) {
+PartsPresent KnownParts(const digest::Knows& knows) {
   PartsPresent known{};
   for (const StepPart part : {StepPart::kCompute, StepPart::kExposedCommunication,
                               StepPart::kExposedCopies, StepPart::kIdle, StepPart::kCommunication})
@@ -271,7 +269,7 @@ PartsPresent KnownParts(const digest::DigestKnows& knows) {
 std::string_view MainLoop(std::span<const digest::Digest> digests) {
   std::map<std::string_view, double> taken;
   for (const digest::Digest& digest : digests) {
-    for (const digest::DigestStep& step : digest.steps) {
+    for (const digest::Step& step : digest.steps) {
       if (IsValid(digest, step))
         taken[digest.names[step.loop]] += LengthOf(step.begin_ns, step.end_ns);
     }

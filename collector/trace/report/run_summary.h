@@ -35,7 +35,7 @@ using PartTimes = std::array<std::int64_t, kStepParts>;
 using PartsPresent = std::array<bool, kStepParts>;
 PartTimes PartsOf(const digest::Breakdown& time, const digest::HostTime& host);
 // Which of the parts the digest's trace can tell.
-PartsPresent KnownParts(const digest::DigestKnows& knows);
+PartsPresent KnownParts(const digest::Knows& knows);
 
 // The work of one operation on one worker.
 struct WorkerOp {
@@ -75,7 +75,7 @@ struct RunSummary {
   PartsPresent parts_known{};  // The parts that at least one worker tells.
   // Without steps, in their place: the ns of each part in a second of recording, in the mean.
   std::array<double, kStepParts> parts_in_second{};
-  bool device = false, host_device = false;  // As DigestKnows, of at least one worker.
+  bool device = false, host_device = false;  // As digest::Knows, of at least one worker.
   std::vector<OpSummary> ops{};              // By kind and name. What devices did, if any did.
   std::size_t ops_left_out = 0;              // Names beyond the limit.
 };

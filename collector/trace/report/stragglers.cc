@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "collector/trace/report/call_durations.h"
-#include "collector/trace/report/excess.h"
+#include "collector/trace/report/late_workers.h"
 #include "collector/trace/report/robust.h"
 #include "common/base/strings.h"
 
@@ -167,7 +167,7 @@ class Reporter {
       if (!worker.tells[i]) untold.emplace_back(CauseName(static_cast<Cause>(i)));
     }
     if (!untold.empty())
-      report_.unknown.push_back(StrCat("the trace of ", NameOf(worker), " does not tell ",
+      report_.unknown.push_back(StrCat("the trace of ", NameOf(worker), " does not show ",
                                        Join(untold, ", "), ": the time may have gone there"));
   }
 

@@ -57,11 +57,11 @@ class CollectiveRows {
     steps_ = report::StepsOf(digest, kMaxStepsOfCalls, loop);
   }
 
-  void Add(const digest::DigestCollective& call) {
-    static const digest::DigestCommunicator kUnnamed;
-    const digest::DigestCommunicator& group = call.communicator < digest_.communicators.size()
-                                                  ? digest_.communicators[call.communicator]
-                                                  : kUnnamed;
+  void Add(const digest::Collective& call) {
+    static const digest::Communicator kUnnamed;
+    const digest::Communicator& group = call.communicator < digest_.communicators.size()
+                                            ? digest_.communicators[call.communicator]
+                                            : kUnnamed;
     ranks_.Add(digest_.rank.has_value(), digest_.rank.value_or(0));
     communicators_.Add(group.name);
     groups_.Add(RanksOf(call.communicator, group));
@@ -101,7 +101,7 @@ class CollectiveRows {
 
  private:
   // The ranks of a communicator as a text that lives as long as the rows.
-  std::string_view RanksOf(std::uint32_t number, const digest::DigestCommunicator& group) {
+  std::string_view RanksOf(std::uint32_t number, const digest::Communicator& group) {
     const auto [entry, fresh] = ranks_of_.try_emplace(number);
     if (fresh) {
       for (const std::uint32_t rank : group.ranks)
@@ -111,7 +111,7 @@ class CollectiveRows {
   }
 
   // The step in which the call began, and how many of its kind began before it in that step.
-  void AddStep(const digest::DigestCollective& call) {
+  void AddStep(const digest::Collective& call) {
     const std::int64_t begin_ns = report::CommonTime(digest_, call.begin_ns);
     const auto next = std::partition_point(steps_.begin(), steps_.end(), [&](const auto& step) {
       return step.time.begin_ns <= begin_ns;
@@ -171,7 +171,7 @@ absl::Status WriteCollectiveTable(const digest::Digest& digest, std::int64_t shi
   ASSIGN_OR_RETURN(const std::unique_ptr<ParquetFile> file,
                    ParquetFile::Create(kCollectiveSchema, std::move(sink)));
   CollectiveRows rows(digest, shift_ns);
-  for (const digest::DigestCollective& call : digest.collectives) rows.Add(call);
+  for (const digest::Collective& call : digest.collectives) rows.Add(call);
   RETURN_IF_ERROR(rows.Write(*file));
   return file->Finish();
 }
@@ -236,7 +236,7 @@ absl::Status WriteWorkerTable(std::span<const convert::WorkerTrace> traces,
 }
 
 // Files are written piece by piece, so that this is where the work can end.
-ParquetFile::Sink SinkOf(TableOutput& output, const TableOptions& options) {
+ParquetFile::Sink SinkOf(Output& output, const Options& options) {
   return [&output, stop = options.stop](std::string_view piece) -> absl::Status {
     if (stop != nullptr && stop->cancelled()) return absl::CancelledError("interrupted");
     return output.Write(piece);
@@ -244,14 +244,14 @@ ParquetFile::Sink SinkOf(TableOutput& output, const TableOptions& options) {
 }
 
 absl::Status WriteEvents(const convert::WorkerTrace& trace, std::int64_t zero_ns,
-                         const TableOptions& options, const OpenOutput& open) {
-  std::unique_ptr<TableOutput> stats_output;
+                         const Options& options, const OpenOutput& open) {
+  std::unique_ptr<Output> stats_output;
   std::unique_ptr<StatTable> stats;
   if (options.stats) {
     ASSIGN_OR_RETURN(stats_output, open("stats", trace.worker));
     ASSIGN_OR_RETURN(stats, StatTable::Create(SinkOf(*stats_output, options)));
   }
-  ASSIGN_OR_RETURN(const std::unique_ptr<TableOutput> output, open("events", trace.worker));
+  ASSIGN_OR_RETURN(const std::unique_ptr<Output> output, open("events", trace.worker));
   ASSIGN_OR_RETURN(const std::unique_ptr<EventTable> events,
                    EventTable::Create(SinkOf(*output, options), stats.get()));
   RETURN_IF_ERROR(events->AddTrace(trace, zero_ns));
@@ -264,7 +264,7 @@ absl::Status WriteEvents(const convert::WorkerTrace& trace, std::int64_t zero_ns
 }
 
 absl::Status WriteCollectives(const convert::WorkerTrace& trace, std::int64_t zero_ns,
-                              const TableOptions& options, const OpenOutput& open,
+                              const Options& options, const OpenOutput& open,
                               CollectiveCount& count) {
   digest::Digest digest{.worker = trace.worker};
   if (options.digested || digest::MayHaveCollectives(trace.space)) {
@@ -273,7 +273,7 @@ absl::Status WriteCollectives(const convert::WorkerTrace& trace, std::int64_t ze
   }
   if (options.digested) options.digested(digest);
   count = {.rows = digest.collectives.size(), .left_out = digest.cuts.collectives};
-  ASSIGN_OR_RETURN(const std::unique_ptr<TableOutput> output, open("collectives", trace.worker));
+  ASSIGN_OR_RETURN(const std::unique_ptr<Output> output, open("collectives", trace.worker));
   RETURN_IF_ERROR(WriteCollectiveTable(digest, AddSaturated(zero_ns, trace.shift_ns),
                                        SinkOf(*output, options)));
   return output->Finish();
@@ -281,18 +281,18 @@ absl::Status WriteCollectives(const convert::WorkerTrace& trace, std::int64_t ze
 
 }  // namespace
 
-absl::Status WriteRunTables(const convert::AlignedTraces& traces, const TableOptions& options,
+absl::Status WriteRunTables(const convert::AlignedTraces& traces, const Options& options,
                             const OpenOutput& open) {
   std::vector<CollectiveCount> collectives;
   for (const convert::WorkerTrace& trace : traces.workers) {
     RETURN_IF_ERROR(WriteEvents(trace, traces.zero_ns, options, open));
-    ASSIGN_OR_RETURN(const std::unique_ptr<TableOutput> output, open("steps", trace.worker));
+    ASSIGN_OR_RETURN(const std::unique_ptr<Output> output, open("steps", trace.worker));
     RETURN_IF_ERROR(WriteStepTable(trace, traces.zero_ns, SinkOf(*output, options)));
     RETURN_IF_ERROR(output->Finish());
     RETURN_IF_ERROR(
         WriteCollectives(trace, traces.zero_ns, options, open, collectives.emplace_back()));
   }
-  ASSIGN_OR_RETURN(const std::unique_ptr<TableOutput> output, open("workers", ""));
+  ASSIGN_OR_RETURN(const std::unique_ptr<Output> output, open("workers", ""));
   RETURN_IF_ERROR(WriteWorkerTable(traces.workers, collectives, SinkOf(*output, options)));
   return output->Finish();
 }

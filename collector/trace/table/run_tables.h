@@ -12,9 +12,9 @@
 namespace strobe::table {
 
 // One file of a table.
-class TableOutput {
+class Output {
  public:
-  virtual ~TableOutput() = default;
+  virtual ~Output() = default;
   virtual absl::Status Write(std::string_view piece) = 0;
   // Without this call nothing of the file is left behind.
   virtual absl::Status Finish() = 0;
@@ -22,11 +22,11 @@ class TableOutput {
 
 // Opens the file of a table's rows: "events", "stats", "steps" and "collectives" have one per
 // worker, "workers" has one for the run, and `worker` is empty then.
-using OpenOutput = std::function<absl::StatusOr<std::unique_ptr<TableOutput>>(
-    std::string_view table, std::string_view worker)>;
+using OpenOutput = std::function<absl::StatusOr<std::unique_ptr<Output>>(std::string_view table,
+                                                                         std::string_view worker)>;
 
 // The table `stats` has a row per stat of an event, and is several times larger than all others.
-struct TableOptions {
+struct Options {
   bool stats = true;
   // Gets the digest of each trace, in their order. Without it, digests are computed only of traces
   // with collectives, because that is a second pass over a trace.
@@ -37,7 +37,7 @@ struct TableOptions {
 
 // Reads each trace once for each table, and keeps none: memory is bounded by a group of rows.
 // DataLoss with the worker's name when a trace is damaged, otherwise the output's error.
-absl::Status WriteRunTables(const convert::AlignedTraces& traces, const TableOptions& options,
+absl::Status WriteRunTables(const convert::AlignedTraces& traces, const Options& options,
                             const OpenOutput& open);
 
 }  // namespace strobe::table

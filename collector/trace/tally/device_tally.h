@@ -13,7 +13,7 @@ namespace strobe::tally {
 
 // What is gathered from all planes.
 struct Gathering {
-  const TallySource& source;
+  const Source& source;
   RowTable kernels{}, operators{}, modules{}, communication{};
   // By track of the index: whether its events are work of a device.
   std::vector<bool> is_work{};

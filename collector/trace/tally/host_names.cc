@@ -47,7 +47,7 @@ HostKind HostKindOf(std::string_view name, std::string_view category) {
   return IsRuntimeCall(name) ? HostKind::kRuntime : HostKind::kOperator;
 }
 
-absl::StatusOr<HostKind> ReadHostKind(const TallySource& source, const index::Row& row,
+absl::StatusOr<HostKind> ReadHostKind(const Source& source, const index::Row& row,
                                       const index::Entry& entry) {
   const xplane::Plane* plane = source.PlaneOf(row);
   if (plane == nullptr) return absl::DataLossError("the index does not fit the trace");

@@ -24,7 +24,7 @@ std::string_view HostKindName(HostKind kind);
 HostKind HostKindOf(std::string_view name, std::string_view category);
 
 // Reads what an event of a row is. DataLoss when the index does not fit the trace.
-absl::StatusOr<HostKind> ReadHostKind(const TallySource& source, const index::Row& row,
+absl::StatusOr<HostKind> ReadHostKind(const Source& source, const index::Row& row,
                                       const index::Entry& entry);
 
 }  // namespace strobe::tally

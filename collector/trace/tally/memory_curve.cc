@@ -39,7 +39,7 @@ struct Followed {
 
 class CurveReader {
  public:
-  CurveReader(const TallySource& source, const index::Row& row, Allocations allocations)
+  CurveReader(const Source& source, const index::Row& row, Allocations allocations)
       : source_(source), index_(*source.index), row_(row), allocations_(allocations) {}
 
   absl::StatusOr<MemoryCurve> Read() {
@@ -172,7 +172,7 @@ class CurveReader {
     return found;
   }
 
-  const TallySource& source_;
+  const Source& source_;
   const index::Index& index_;
   const index::Row& row_;
   const Allocations allocations_;
@@ -181,8 +181,7 @@ class CurveReader {
 
 }  // namespace
 
-absl::StatusOr<std::vector<MemoryCurve>> ReadMemory(const TallySource& source,
-                                                    Allocations allocations) {
+absl::StatusOr<std::vector<MemoryCurve>> ReadMemory(const Source& source, Allocations allocations) {
   std::vector<MemoryCurve> curves;
   for (const index::Row& row : source.index->rows()) {
     if (row.kind != index::RowKind::kCounter || row.tracks == 0 || row.events == 0) continue;

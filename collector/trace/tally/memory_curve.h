@@ -40,7 +40,7 @@ enum class Allocations : std::uint8_t { kLeftOut, kRead };
 
 // The curves of all counters of memory; what was alive at their peaks is not known if allocations
 // are left out. DataLoss when the trace does not fit the index, Cancelled when the source is gone.
-absl::StatusOr<std::vector<MemoryCurve>> ReadMemory(const TallySource& source,
+absl::StatusOr<std::vector<MemoryCurve>> ReadMemory(const Source& source,
                                                     Allocations allocations = Allocations::kRead);
 
 }  // namespace strobe::tally

@@ -56,7 +56,7 @@ std::optional<OddWorker> FindOdd(const std::vector<std::optional<std::int64_t>>&
                    .median_ps = static_cast<std::int64_t>(median)};
 }
 
-void TallyMerger::AddTable(std::uint32_t worker, const TallyTable& from, Table& to) const {
+void Merger::AddTable(std::uint32_t worker, const TallyTable& from, Table& to) const {
   to.left_out = std::max(to.left_out, from.left_out);
   for (const TallyRow& row : from.rows) {
     std::string key = StrCat(row.kind, "\n", row.name, "\n", row.group);
@@ -79,7 +79,7 @@ void TallyMerger::AddTable(std::uint32_t worker, const TallyTable& from, Table& 
   }
 }
 
-void TallyMerger::Add(std::uint32_t worker, const Tally& tally) {
+void Merger::Add(std::uint32_t worker, const Tally& tally) {
   AddTable(worker, tally.kernels, kernels_);
   AddTable(worker, tally.operators, operators_);
   AddTable(worker, tally.modules, modules_);
@@ -88,7 +88,7 @@ void TallyMerger::Add(std::uint32_t worker, const Tally& tally) {
   joins_launches_ = joins_launches_ || tally.joins_launches;
 }
 
-MergedTable TallyMerger::FinishTable(Table&& table) {
+MergedTable Merger::FinishTable(Table&& table) {
   MergedTable merged{.rows = std::move(table.rows), .left_out = table.left_out};
   for (std::size_t i = 0; i < merged.rows.size(); ++i) merged.rows[i].odd = FindOdd(table.times[i]);
   std::ranges::sort(merged.rows, [](const MergedRow& a, const MergedRow& b) {
@@ -102,7 +102,7 @@ MergedTable TallyMerger::FinishTable(Table&& table) {
   return merged;
 }
 
-MergedTally TallyMerger::Finish() && {
+MergedTally Merger::Finish() && {
   return {.kernels = FinishTable(std::move(kernels_)),
           .operators = FinishTable(std::move(operators_)),
           .modules = FinishTable(std::move(modules_)),

@@ -41,10 +41,10 @@ struct MergedTally {
 std::optional<OddWorker> FindOdd(const std::vector<std::optional<std::int64_t>>& values);
 
 // Takes one tally after the other, so that only the sums stay in memory.
-class TallyMerger {
+class Merger {
  public:
   // `workers`: how many there will be.
-  explicit TallyMerger(std::size_t workers) : workers_(workers) {}
+  explicit Merger(std::size_t workers) : workers_(workers) {}
 
   // Call it once for each worker that can be read.
   void Add(std::uint32_t worker, const Tally& tally);

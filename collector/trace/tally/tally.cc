@@ -4,7 +4,7 @@
 #include <array>
 #include <utility>
 
-#include "collector/trace/index/event_at.h"
+#include "collector/trace/index/index.h"
 #include "collector/trace/tally/device_tally.h"
 #include "collector/trace/tally/host_tally.h"
 #include "common/base/status_macros.h"
@@ -37,14 +37,14 @@ constexpr std::array<std::string_view, 19> kTensorCorePatterns = {
 
 }  // namespace
 
-const xplane::Plane* TallySource::PlaneOf(const index::Row& row) const {
+const xplane::Plane* Source::PlaneOf(const index::Row& row) const {
   const std::vector<xplane::Plane>& planes = row.derived != 0 ? derived->planes : space->planes;
   const std::size_t number = row.derived != 0 ? row.derived - 1 : row.plane;
   return number < planes.size() ? &planes[number] : nullptr;
 }
 
-absl::StatusOr<std::string_view> TallySource::BytesOf(const index::Row& row,
-                                                      const index::Entry& entry) const {
+absl::StatusOr<std::string_view> Source::BytesOf(const index::Row& row,
+                                                 const index::Entry& entry) const {
   if (row.derived != 0) return index::EventAt(index->derived(), trace.size(), entry.offset);
   return index::EventAt(trace, 0, entry.offset);
 }
@@ -81,7 +81,7 @@ bool UsesTensorCores(std::string_view kernel) {
                              [&](std::string_view pattern) { return Contains(kernel, pattern); });
 }
 
-absl::StatusOr<Tally> TallyTrace(const TallySource& source) {
+absl::StatusOr<Tally> TallyTrace(const Source& source) {
   Gathering gathering{.source = source};
   RETURN_IF_ERROR(AddDevices(gathering));
   ASSIGN_OR_RETURN(const bool joins_launches, AddHost(gathering));

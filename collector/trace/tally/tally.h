@@ -20,7 +20,7 @@ namespace strobe::tally {
 inline constexpr std::size_t kMaxRows = 2000;
 
 // A trace that is open, with its index. All must outlive what is made of them.
-struct TallySource {
+struct Source {
   const index::Index* index = nullptr;
   // The planes of the trace, and those with the lines that the index has derived. Their own lines
   // are not needed.
@@ -81,7 +81,7 @@ struct Tally {
 };
 
 // DataLoss when the trace is damaged, or does not fit the index.
-absl::StatusOr<Tally> TallyTrace(const TallySource& source);
+absl::StatusOr<Tally> TallyTrace(const Source& source);
 
 // The bytes that the busiest link carries for each byte of the collective's size, with the ranks of
 // the group, as NVIDIA's nccl-tests define it; 0 if it is not known.

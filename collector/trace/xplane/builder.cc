@@ -3,7 +3,7 @@
 #include <charconv>
 
 #include "collector/trace/xplane/wire.h"
-#include "common/text/utf8.h"
+#include "common/text/safe_text.h"
 
 namespace strobe::xplane {
 namespace {

@@ -18,7 +18,7 @@
 #include "agent/wire/ticks.h"
 #include "common/base/log.h"
 #include "common/base/strings.h"
-#include "common/text/utf8.h"
+#include "common/text/safe_text.h"
 #include "sidecar/source/base/announcements.h"
 
 namespace strobe::source {

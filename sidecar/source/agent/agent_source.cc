@@ -15,7 +15,7 @@
 #include "common/base/duration.h"
 #include "common/base/strings.h"
 #include "common/protocol/device_mode.h"
-#include "common/text/utf8.h"
+#include "common/text/safe_text.h"
 #include "sidecar/capture/step_progress.h"
 #include "sidecar/capture/trace_report.h"
 #include "sidecar/source/base/announcements.h"

@@ -11,7 +11,7 @@
 #include "agent/wire/ticks.h"
 #include "common/base/file_descriptor.h"
 #include "common/base/strings.h"
-#include "common/text/utf8.h"
+#include "common/text/safe_text.h"
 #include "sidecar/source/agent/process_files.h"
 #include "sidecar/source/base/reported_steps.h"
 

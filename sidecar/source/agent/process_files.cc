@@ -13,8 +13,7 @@
 #include "agent/wire/file_lock.h"
 #include "collector/store/beneath.h"
 #include "common/base/file_descriptor.h"
-#include "common/text/plain_text.h"
-#include "common/text/utf8.h"
+#include "common/text/safe_text.h"
 #include "sidecar/source/base/reported_steps.h"
 
 namespace strobe::source {

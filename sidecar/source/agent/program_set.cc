@@ -8,7 +8,7 @@
 
 #include "agent/wire/ticks.h"
 #include "common/base/strings.h"
-#include "common/text/utf8.h"
+#include "common/text/safe_text.h"
 
 namespace strobe::source {
 namespace {

@@ -4,7 +4,7 @@
 #include <string>
 #include <utility>
 
-#include "common/text/utf8.h"
+#include "common/text/safe_text.h"
 #include "sidecar/source/base/recording_times.h"
 
 namespace strobe::source {

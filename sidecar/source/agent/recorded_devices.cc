@@ -5,8 +5,7 @@
 #include <utility>
 
 #include "agent/wire/ticks.h"
-#include "common/text/plain_text.h"
-#include "common/text/utf8.h"
+#include "common/text/safe_text.h"
 #include "sidecar/source/agent/device_answer.h"
 
 namespace strobe::source {

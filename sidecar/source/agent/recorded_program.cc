@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "common/base/strings.h"
-#include "common/text/utf8.h"
+#include "common/text/safe_text.h"
 #include "sidecar/source/base/recording_times.h"
 #include "sidecar/source/base/reported_steps.h"
 
@@ -115,6 +115,7 @@ ProgramFacts RecordedProgram::Facts() {
                      .kept = kept(),
                      .lost = lost(),
                      .cut = scopes_.cut(),
+                     .collectives_without_entry = collectives_.activity().WithoutEntry(),
                      .device = devices_.status()};
   facts.tick_jump_ns = clock_.Timeline().jump_ns();
   facts.device.mistimed = devices_.activity().MistimedKernels();

@@ -17,8 +17,7 @@
 #include "common/base/file_descriptor.h"
 #include "common/base/strings.h"
 #include "common/protocol/device_mode.h"
-#include "common/text/plain_text.h"
-#include "common/text/utf8.h"
+#include "common/text/safe_text.h"
 #include "sidecar/source/base/json_fields.h"
 #include "sidecar/source/base/process_roles.h"
 

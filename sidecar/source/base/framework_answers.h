@@ -14,7 +14,7 @@
 #include "sidecar/source/base/profile_call.h"
 #include "sidecar/source/base/profile_calls.h"
 #include "sidecar/source/base/recording_times.h"
-#include "sidecar/source/base/server_age.h"
+#include "sidecar/source/base/server_risks.h"
 
 namespace strobe::source {
 

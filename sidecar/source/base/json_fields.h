@@ -7,7 +7,7 @@
 #include <optional>
 #include <string>
 
-#include "common/text/utf8.h"
+#include "common/text/safe_text.h"
 
 namespace strobe::source {
 

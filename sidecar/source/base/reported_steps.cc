@@ -8,7 +8,7 @@
 #include "agent/wire/step_marks.h"
 #include "collector/trace/xplane/trace_me_text.h"
 #include "common/base/strings.h"
-#include "common/text/utf8.h"
+#include "common/text/safe_text.h"
 #include "sidecar/capture/step_progress.h"
 
 namespace strobe::source {

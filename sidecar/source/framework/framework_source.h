@@ -11,7 +11,6 @@
 #include "common/base/mutex.h"
 #include "sidecar/capture/ports.h"
 #include "sidecar/source/base/announcements.h"
-#include "sidecar/source/base/server_age.h"
 #include "sidecar/source/base/server_risks.h"
 
 namespace strobe::source {

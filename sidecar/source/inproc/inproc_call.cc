@@ -13,10 +13,10 @@
 #include <utility>
 
 #include "common/base/file_descriptor.h"
-#include "common/base/json_text.h"
 #include "common/base/strings.h"
 #include "common/protocol/device_mode.h"
-#include "common/text/utf8.h"
+#include "common/text/json.h"
+#include "common/text/safe_text.h"
 #include "sidecar/source/base/engine_work.h"
 #include "sidecar/source/base/json_fields.h"
 

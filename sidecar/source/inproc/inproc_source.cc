@@ -11,7 +11,7 @@
 #include "common/base/parallel.h"
 #include "common/base/strings.h"
 #include "common/protocol/capture_defaults.h"
-#include "common/text/utf8.h"
+#include "common/text/safe_text.h"
 #include "sidecar/capture/step_progress.h"
 #include "sidecar/capture/trace_report.h"
 #include "sidecar/source/agent/process_files.h"

@@ -15,8 +15,8 @@
 #include <cstddef>
 #include <cstring>
 #include <fstream>
-#include <sstream>
 
+#include "agent/wire/ring_file.h"
 #include "common/base/strings.h"
 
 namespace strobe::source {
@@ -206,17 +206,9 @@ std::uint32_t OwnPidOf(std::uint32_t pid) {
 std::optional<std::uint64_t> BeganOf(std::uint32_t pid) {
   std::ifstream file(StrCat("/proc/", pid, "/stat"));
   std::string line;
-  if (!std::getline(file, line)) return std::nullopt;
-  // The program's name is in parentheses and may contain any other.
-  const std::size_t name = line.rfind(')');
-  if (name == std::string::npos) return std::nullopt;
-  std::istringstream fields(line.substr(name + 1));
-  constexpr int kStart = 22, kState = 3;  // Numbers of fields, as proc(5) counts them.
-  std::string field;
-  for (int i = kState; i <= kStart; ++i) fields >> field;
-  std::uint64_t began = 0;
-  const auto [end, error] = std::from_chars(field.data(), field.data() + field.size(), began);
-  return error == std::errc() && fields ? std::optional(began) : std::nullopt;
+  std::getline(file, line);
+  const std::uint64_t began = wire::BeganIn(line);
+  return began == 0 ? std::nullopt : std::optional(began);
 }
 
 }  // namespace strobe::source

@@ -6,7 +6,7 @@
 
 #include "common/base/clock.h"
 #include "common/base/strings.h"
-#include "common/text/utf8.h"
+#include "common/text/safe_text.h"
 
 namespace strobe::capture {
 namespace {

@@ -177,8 +177,9 @@ TEST_F(AttemptEvidenceTest, OfAVeryLargeJobTheFirstWorkersAreAsked) {
   EXPECT_EQ(result.workers[kAsked - 1].outcome, Outcome::kOk);
   EXPECT_EQ(fleet_["w4095"].evidence_asked.at(0).max_bytes(), 64u << 10);
   EXPECT_THAT(fleet_["w4096"].evidence_asked, IsEmpty());
-  EXPECT_EQ(result.workers[kAsked].outcome, Outcome::kBusy);
+  EXPECT_EQ(result.workers[kAsked].outcome, Outcome::kTruncated);
   EXPECT_THAT(result.workers[kAsked].message, HasSubstr("the first 4096 workers by rank"));
+  EXPECT_THAT(result.workers[kAsked].message, HasSubstr("target.selector"));
 }
 
 TEST_F(AttemptEvidenceTest, WhatIsCancelledHasNoVerdict) {

@@ -87,7 +87,7 @@ TEST(Conclude, ProcessesThatTellALargerJobAreQuoted) {
     EXPECT_TRUE(result.succeeded) << "they may be in pods of another object";
     return result.message;
   };
-  EXPECT_THAT(message(2, 3), HasSubstr("their job has 3"));
+  EXPECT_THAT(message(2, 3), HasSubstr("report a job of 3"));
   EXPECT_EQ(message(2, 2), "2 of 2 workers Ok");
   EXPECT_EQ(message(4, 3), "2 of 2 workers Ok") << "a sample";
   EXPECT_EQ(message(std::nullopt, 3), "2 of 2 workers Ok");

@@ -66,6 +66,13 @@ TEST_F(JudgePreflightTest, NamesTheSourceThatIsNotReady) {
   EXPECT_EQ(judgement.kind, PreflightJudgement::Kind::kUnable);
   EXPECT_EQ(judgement.outcome, Outcome::kNoSource);
   EXPECT_EQ(judgement.message, "profiler server at localhost:9012: nothing is listening");
+  v1::Source& agent = AddSource(v1::SOURCE_AGENT);
+  agent.set_ready(false);
+  agent.set_address("/strobe/agent");
+  agent.set_detail("no program with the agent runs");
+  EXPECT_EQ(Judge().message,
+            "profiler server at localhost:9012: nothing is listening; agent directory "
+            "/strobe/agent: no program with the agent runs");
 }
 
 TEST_F(JudgePreflightTest, AServerIsReadyOnceEnoughRequestsRun) {
@@ -79,7 +86,7 @@ TEST_F(JudgePreflightTest, AServerIsReadyOnceEnoughRequestsRun) {
   answer_.description.set_running_requests(2);
   EXPECT_EQ(Judge().kind, PreflightJudgement::Kind::kReady);
   answer_.description.clear_running_requests();
-  EXPECT_THAT(Judge().message, HasSubstr("none of its processes tells iterations"));
+  EXPECT_THAT(Judge().message, HasSubstr("none of its processes reports iterations"));
 }
 
 TEST_F(JudgePreflightTest, WhatEndedProgramsLeftIsEnoughToReachBack) {

@@ -299,7 +299,7 @@ TEST(Conclude, APodCountsIfAllItsWorkersDo) {
   Conclude(spec, result);
   EXPECT_TRUE(result.succeeded);
   EXPECT_EQ(result.ok, 3u);
-  EXPECT_THAT(result.message, testing::StartsWith("3 of 4 workers Ok, all of 1 of 2 pods"));
+  EXPECT_THAT(result.message, testing::StartsWith("3 of 4 workers Ok, 1 of 2 pods complete"));
   spec.min_workers = 0;
   result.reason.clear();
   result.succeeded = false;

@@ -151,6 +151,69 @@ TEST_F(StallReportTest, APodCannotSpeakForTheRankOfAnother) {
   EXPECT_THAT(order.workers[3].notes, testing::Contains(HasSubstr("2.a.stacks: it is of rank 2")));
 }
 
+// A target with the pods of two jobs, of which the first one's rank 2 tells nothing.
+TEST_F(StallReportTest, TwoJobsAreNotMixed) {
+  JobEvidenceOrder order = OrderOf("w4_gil"), other = OrderOf("w4_sleep");
+  order.workers[2].files.clear();
+  for (WorkerEvidence& worker : other.workers) order.workers.push_back(std::move(worker));
+  for (WorkerEvidence& worker : order.workers) worker.rank = -1;
+  v1::EvidenceFile& world = order.workers[0].files.emplace_back();
+  world.set_name("processes.json");
+  world.set_content(R"({"world": 4, "process_states": {"0": "S"}})");
+  const StallReport report = ReportStall(order);
+  EXPECT_NE(report.confidence, "Firm") << report.text;
+  EXPECT_THAT(report.text, HasSubstr("Several workers tell of ranks 0, 1, 3"));
+}
+
+// An elastic job was started again, and its ranks are in other pods.
+TEST_F(StallReportTest, AProcessThatRunsComesBeforeOneThatEndedInAnotherPod) {
+  JobEvidenceOrder order = OrderOf("w4_gil");
+  v1::EvidenceFile& groups = order.workers[0].files.emplace_back();
+  groups.set_name("3.groups");
+  groups.set_content("[{\"name\": \"0\", \"desc\": \"default_pg\", \"ranks\": [0, 1, 2, 3]}]");
+  v1::EvidenceFile& states = order.workers[0].files.emplace_back();
+  states.set_name("processes.json");
+  states.set_content(R"({"process_states": {"0": "S", "3": "gone"}})");
+  const StallReport report = ReportStall(order);
+  EXPECT_EQ(report.kind, "Host") << report.text;
+  EXPECT_EQ(report.confidence, "Firm") << report.text;
+  ASSERT_THAT(report.culprits, SizeIs(1));
+  EXPECT_EQ(report.culprits[0].rank, 2);
+}
+
+// Two replicas of a service, each of which is a job of two ranks in one pod.
+TEST_F(StallReportTest, ReplicasWaitForTheirOwnRanksOnly) {
+  JobEvidenceOrder order;
+  for (const int replica : {0, 1}) {
+    WorkerEvidence& worker = order.workers.emplace_back();
+    worker.name = worker.pod = StrCat("llm-", replica);
+    worker.rank = replica;
+    worker.processes = 2;
+    for (const int rank : {0, 1}) {
+      // In the first, nobody waits. In the second, which is further, rank 1 waits for rank 0.
+      const bool waits = replica == 1 && rank == 1;
+      const auto add = [&](const char* kind, const std::string& content) {
+        worker.files.emplace_back().set_name(StrCat(rank, ".", kind));
+        worker.files.back().set_content(content);
+      };
+      const auto entry = [](int seq, bool retired) {
+        return StrCat("{\"process_group\": [\"0\", \"default_pg\"], \"collective_seq_id\": ", seq,
+                      ", \"profiling_name\": \"gloo:all_reduce\", \"retired\": ",
+                      retired ? "true" : "false", "}");
+      };
+      add("groups", R"([{"name": "0", "desc": "default_pg", "ranks": [0, 1]}])");
+      add("a.fr",
+          StrCat("{\"version\": \"2.10\", \"pg_config\": {}, \"pg_status\": {}, \"entries\": [",
+                 entry(replica == 0 ? 10 : 499, true),
+                 waits ? ", " + entry(500, false) : std::string(), "]}"));
+    }
+  }
+  const StallReport report = ReportStall(order);
+  ASSERT_THAT(report.culprits, SizeIs(1)) << report.text;
+  EXPECT_EQ(report.culprits[0].pod, "llm-1") << report.text;
+  EXPECT_EQ(report.culprits[0].rank, 2);
+}
+
 TEST_F(StallReportTest, FilesOfLargeJobsAreReadButNotKept) {
   JobEvidenceOrder order = OrderOf("w4_gil");
   v1::EvidenceFile& large = order.workers[1].files.emplace_back();

@@ -25,7 +25,7 @@ TEST_F(CompletionTest, BashKnowsEachCommandsFlags) {
   const std::string script = CompletionScript(app_, "bash");
   EXPECT_THAT(script, HasSubstr("local words=\"ls rm --help\""));
   EXPECT_THAT(script, HasSubstr("ls) words=\"--help --limit --out\" ;;"));
-  EXPECT_THAT(script, HasSubstr("complete -F _strobe strobe\n"));
+  EXPECT_THAT(script, HasSubstr("complete -o default -F _strobe strobe\n"));
 }
 
 TEST_F(CompletionTest, ZshUsesTheBashScript) {

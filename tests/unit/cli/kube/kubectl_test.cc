@@ -96,5 +96,17 @@ TEST(StatusOf, LeavesOutKubectlsLog) {
             "Error from server (NotFound): x");
 }
 
+TEST(StatusOf, AMissingClusterIsNamedInsteadOfAFlagOfKubectl) {
+  EXPECT_EQ(
+      StatusOf({1, "",
+                "error: error validating \"STDIN\": error validating data: failed to download "
+                "openapi: Get \"http://x/\": dial tcp 127.0.0.1:8080: connect: connection "
+                "refused; if you choose to ignore these errors, turn validation off with "
+                "--validate=false\n"})
+          .message(),
+      "failed to download openapi: Get \"http://x/\": dial tcp 127.0.0.1:8080: connect: "
+      "connection refused; --context, --kubeconfig or $KUBECONFIG choose the cluster");
+}
+
 }  // namespace
 }  // namespace strobe::cluster

@@ -23,10 +23,10 @@ digest::Digest DigestOf(std::string name) {
   digest.knows.device = true;
   std::int64_t at = 0;
   for (const std::int64_t length : {100, 120, 30}) {
-    digest::DigestStep step{.number = static_cast<std::int64_t>(digest.steps.size()) + 7,
-                            .begin_ns = at * kMsNs,
-                            .end_ns = (at + length) * kMsNs,
-                            .followed = length != 30};
+    digest::Step step{.number = static_cast<std::int64_t>(digest.steps.size()) + 7,
+                      .begin_ns = at * kMsNs,
+                      .end_ns = (at + length) * kMsNs,
+                      .followed = length != 30};
     step.time = {.span_ns = length * kMsNs,
                  .compute_ns = length * kMsNs / 2,
                  .exposed_communication_ns = length * kMsNs / 4,

@@ -11,8 +11,7 @@ using testing::ElementsAre;
 
 TEST(EngineSections, HasARowForEachBatchSizeAndReason) {
   digest::Digest digest{.names = {"engine"}};
-  const auto run = [&](std::int64_t begin_ms, std::int64_t end_ms,
-                       const digest::DigestBatch& batch) {
+  const auto run = [&](std::int64_t begin_ms, std::int64_t end_ms, const digest::Batch& batch) {
     digest.steps.push_back({.begin_ns = begin_ms * 1'000'000,
                             .end_ns = end_ms * 1'000'000,
                             .annotation_end_ns = end_ms * 1'000'000,

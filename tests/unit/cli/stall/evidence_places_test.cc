@@ -63,7 +63,7 @@ TEST_F(EvidencePlaces, NamesWhatIsWrongAndWhatIsRead) {
               HasSubstr("TORCH_NCCL_DEBUG_INFO_TEMP_FILE"));
   const std::string notes = Write("notes.txt", "it stood still at noon\n");
   EXPECT_TRUE(absl::IsInvalidArgument(ReadEvidence({notes}).status()));
-  EXPECT_THAT(MessageOf(ReadEvidence({notes}).status()), HasSubstr("holds no evidence"));
+  EXPECT_THAT(MessageOf(ReadEvidence({notes}).status()), HasSubstr("notes.txt is no evidence"));
   EXPECT_TRUE(absl::IsInvalidArgument(ReadEvidence({"/dev/null"}).status()));
 }
 

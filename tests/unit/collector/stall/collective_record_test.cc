@@ -10,7 +10,7 @@
 
 #include "collector/stall/evidence_files.h"
 #include "collector/stall/judge.h"
-#include "collector/stall/verdict_text.h"
+#include "collector/stall/verdict.h"
 #include "common/base/strings.h"
 
 namespace strobe::stall {

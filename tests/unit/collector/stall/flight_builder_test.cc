@@ -63,6 +63,17 @@ TEST(FlightBuilder, BoundsTheEntries) {
   EXPECT_THAT(MessageOf(builder.AddEntry(entry)), testing::HasSubstr("more than 100000 entries"));
 }
 
+TEST(FlightBuilder, BoundsTheTexts) {
+  FlightBuilder builder;
+  const std::string tail(2000, 'x');
+  absl::Status added;
+  int entries = 0;
+  while (added.ok() && ++entries < 10'000)
+    added = builder.AddEntry(BuiltEntry(StrCat(entries, tail).c_str()));
+  EXPECT_THAT(MessageOf(added), testing::HasSubstr("more than 4 MiB"));
+  EXPECT_GT(entries, 6000) << "each keeps 600 bytes";
+}
+
 TEST(RanksOfText, TakesNumbersThatCanBeRanks) {
   EXPECT_EQ(RanksOfText("[0, 1, 5]"), (std::vector<int>{0, 1, 5}));
   EXPECT_EQ(RanksOfText("[5,1,1, -3, 99999999999, x7]"), (std::vector<int>{1, 5, 7}));

@@ -47,6 +47,19 @@ TEST(JudgeEnded, NamesNobodyWhereNoneLeftARecord) {
   EXPECT_FALSE(verdict->reason.empty());
 }
 
+// One was killed, and it has no process group of PyTorch whose record would hold its exception.
+TEST(JudgeEnded, NamesTheOneThatAllOthersLost) {
+  JobEvidence evidence;
+  evidence.ranks[0] = Ended("");
+  evidence.ranks[0].has_groups = false;
+  evidence.ranks[1] =
+      Ended("ValueError: UNKNOWN: Gloo all-reduce failed: Connection closed by peer");
+  const std::optional<Verdict> verdict = JudgeEnded(evidence, /*some_wait=*/false);
+  EXPECT_EQ(verdict->confidence, Confidence::kProbably);
+  ASSERT_EQ(verdict->culprits.size(), 1u);
+  EXPECT_EQ(verdict->culprits[0].rank, 0);
+}
+
 // NCCL's watchdog ends processes whose peers do not answer, by SIGABRT and without an exception.
 TEST(JudgeEnded, IsNotSureOfOneThatItsLibraryMayHaveEnded) {
   JobEvidence evidence;
@@ -71,6 +84,21 @@ TEST(JudgeEnded, IsNotSureWhereNobodyWaits) {
   const std::optional<Verdict> verdict = JudgeEnded(evidence, /*some_wait=*/false);
   EXPECT_EQ(verdict->confidence, Confidence::kProbably);
   EXPECT_FALSE(verdict->reason.empty());
+}
+
+// The job was started again, and one of its processes has not begun yet.
+TEST(JudgeEnded, IsNotSureOfOneThatEndedBeforeOthersBegan) {
+  for (const double began_ago_s : {20, 40}) {
+    JobEvidence evidence;
+    evidence.ranks[0] = Ended("");
+    evidence.ranks[0].age_s = 30;
+    evidence.ranks[1].state = ProcessState::kThere;
+    evidence.ranks[1].age_s = began_ago_s;
+    evidence.ranks[1].stacks.emplace();
+    const std::optional<Verdict> verdict = JudgeEnded(evidence, /*some_wait=*/true);
+    EXPECT_EQ(verdict->confidence, began_ago_s < 30 ? Confidence::kProbably : Confidence::kFirm);
+    EXPECT_EQ(verdict->reason.empty(), began_ago_s > 30);
+  }
 }
 
 TEST(TellsOfALostPeer, InTheWordsOfItsLibraries) {

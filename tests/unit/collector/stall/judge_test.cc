@@ -154,6 +154,84 @@ TEST(JudgeStall, NeverNamesAnInnocentFirmlyWhateverOneRankDoesNotTell) {
   EXPECT_LT(innocents_suspected, verdicts / 100);
 }
 
+// The given cases in which somebody is at fault or nobody, with the ranks at fault.
+struct KnownCase {
+  std::string name{};
+  JobEvidence evidence{};
+  std::set<int> guilty{};
+};
+
+std::vector<KnownCase> KnownCases() {
+  std::vector<KnownCase> known;
+  for (const auto& [name, files] : UnpackHangCases("cases.tar.gz")) {
+    if (name == kPause) continue;
+    const auto guilty =
+        nlohmann::json::parse(files.at("answer.json"))["ranks"].get<std::set<int>>();
+    known.push_back({name, EvidenceOf(files), guilty});
+  }
+  return known;
+}
+
+// The innocent ranks that are named firmly, other than `except`.
+std::set<int> FirmInnocents(const JobEvidence& evidence, const std::set<int>& guilty,
+                            int except = -1) {
+  std::set<int> innocents;
+  const Verdict verdict = JudgeStall(evidence);
+  if (verdict.confidence != Confidence::kFirm) return innocents;
+  for (const int rank : Named(verdict)) {
+    if (rank != except && !guilty.contains(rank)) innocents.insert(rank);
+  }
+  return innocents;
+}
+
+TEST(JudgeStall, NeverNamesAnInnocentFirmlyWhateverTwoRanksDoNotTell) {
+  int verdicts = 0;
+  for (const KnownCase& known : KnownCases()) {
+    for (const auto& [first, evidence] : known.evidence.ranks) {
+      for (const auto& [second, other] : known.evidence.ranks) {
+        if (first == second) continue;
+        for (const char* what : {"everything", "all but its state", "dumps", "stacks", "groups"}) {
+          for (const char* also : {"everything", "dumps", "second dump", "stacks"}) {
+            JobEvidence less = known.evidence;
+            TakeAway(what, first, less);
+            TakeAway(also, second, less);
+            ++verdicts;
+            EXPECT_THAT(FirmInnocents(less, known.guilty), testing::IsEmpty())
+                << known.name << " without " << what << " of " << first << " and " << also << " of "
+                << second;
+          }
+        }
+      }
+    }
+  }
+  EXPECT_GT(verdicts, 5000);
+}
+
+// A rank may tell another one's evidence, or that of another attempt. It may make itself guilty.
+TEST(JudgeStall, NeverNamesAnInnocentFirmlyWhateverAnotherRankForges) {
+  const std::vector<KnownCase> cases = KnownCases();
+  int verdicts = 0;
+  for (const KnownCase& known : cases) {
+    for (const auto& [rank, evidence] : known.evidence.ranks) {
+      const auto expect_none = [&, liar = rank](const RankEvidence& lie, const std::string& what) {
+        JobEvidence forged = known.evidence;
+        forged.ranks.at(liar) = lie;
+        ++verdicts;
+        EXPECT_THAT(FirmInnocents(forged, known.guilty, liar), testing::IsEmpty())
+            << known.name << ": rank " << liar << " tells what " << what;
+      };
+      for (const auto& [other, truth] : known.evidence.ranks)
+        expect_none(truth, StrCat("rank ", other, " does"));
+      for (const KnownCase& another : cases) {
+        const auto same = another.evidence.ranks.find(rank);
+        if (same != another.evidence.ranks.end())
+          expect_none(same->second, "it did in " + another.name);
+      }
+    }
+  }
+  EXPECT_GT(verdicts, 4000);
+}
+
 // All were looked at three seconds after the last collective began, and one so many collectives
 // before, when its program computed something.
 void LookEarlierAt(int rank, std::size_t collectives, JobEvidence& evidence) {
@@ -302,6 +380,49 @@ TEST(JudgeStall, NamesTheOneUnderADebugger) {
   prompt.Stands(1, {{"/lib/python3.13/pdb.py", 7, "Pdb.interaction"}, {"/app/train.py", 9, "f"}},
                 "wait_woken");
   EXPECT_EQ(Answer(prompt.Evidence()), "host { 1 } firm");
+}
+
+// Somebody looks with a debugger at a rank that waits for another.
+TEST(JudgeStall, IsNotSureOfOneThatIsStoppedWhereAnotherStands) {
+  StandingJob job = WaitFor(1, 20).InCode(1, "load", kSleeps);
+  job.At(0) = {.state = ProcessState::kStopped};
+  EXPECT_EQ(Answer(job.Evidence()), "silent { 0 } probably");
+  EXPECT_THAT(JudgeStall(job.Evidence()).reason, testing::HasSubstr("rank 1 may hold them up"));
+}
+
+// The workers of an inference server wait for what its first one broadcasts: the next request.
+TEST(JudgeStall, IsNotSureOfAServerThatWaitsForRequests) {
+  StandingJob job = WaitFor(0, 600, 0.1, "broadcast");
+  job.Stands(0, {{"/lib/python3.13/selectors.py", 7, "EpollSelector.select"}}, "ep_poll");
+  EXPECT_EQ(Answer(job.Evidence()), "host { 0 } probably");
+  EXPECT_THAT(JudgeStall(job.Evidence()).reason, testing::HasSubstr("without requests"));
+}
+
+// JAX without NCCL: nothing records its collectives, in which a thread shows its caller's line
+// only.
+TEST(JudgeStall, WithoutRecordsNamesTheOneThatSleepsWhileTheOthersWait) {
+  StandingJob job(3);
+  for (const int rank : job.All()) {
+    job.At(rank).flight.reset();
+    job.InCode(rank, "train");
+  }
+  const auto answer = [](JobEvidence evidence, std::int64_t ran_ns) {
+    for (auto& [rank, one] : evidence.ranks) {
+      one.stacks->threads[0].ran_ns = 7;
+      one.stacks_later->threads[0].ran_ns = 7 + ran_ns;
+    }
+    return Answer(evidence);
+  };
+  constexpr char kNobody[] = "unknown {} cannot tell";
+  EXPECT_EQ(answer(job.Evidence(), 0), kNobody);
+  job.InCode(1, "load", kSleeps);
+  EXPECT_EQ(answer(job.Evidence(), 100'000), "host { 1 } probably");
+  EXPECT_EQ(answer(job.Evidence(), 50'000'000), kNobody) << "it goes on, and sleeps in each step";
+  EXPECT_EQ(Answer(job.Evidence()), kNobody) << "who knows";
+  job.InCode(2, "train", kOnProcessor, "R");
+  EXPECT_EQ(answer(job.Evidence(), 0), kNobody);
+  for (const int rank : job.All()) job.InCode(rank, "poll", kSleeps);
+  EXPECT_EQ(answer(job.Evidence(), 0), kNobody);
 }
 
 // A node has died, and its pods do not answer.

@@ -10,7 +10,6 @@ namespace {
 
 using testing::EndsWith;
 using testing::HasSubstr;
-using testing::Not;
 using testing::StartsWith;
 
 // What the program says about these arguments, the last one first.
@@ -54,9 +53,31 @@ TEST(FlagFailure, NamesWhatIsMissingAndWhatIsUnknown) {
             "strobe kube report: place is required\n"
             "  place: a run\n"
             "strobe kube report --help explains its flags\n");
-  const std::string said = Said({"run", "x", "--outputs", "report", "kube"});
-  EXPECT_THAT(said, HasSubstr("--outputs"));
-  EXPECT_THAT(said, Not(HasSubstr("how to print")));
+  EXPECT_EQ(Said({"run", "x", "--outputs", "report", "kube"}),
+            "strobe kube report: there is no flag --outputs; did you mean --output?\n"
+            "strobe kube report --help explains its flags\n");
+  EXPECT_THAT(Said({"two", "run", "report", "kube"}),
+              StartsWith("strobe kube report: \"two\" is one argument too many\n"));
+}
+
+// What is missing is not the mistake if a flag or a command is misspelt.
+TEST(FlagFailure, AMisspeltWordIsNamedBeforeWhatIsMissing) {
+  EXPECT_THAT(Said({"5", "--tip", "report", "kube"}),
+              StartsWith("strobe kube report: there is no flag --tip; did you mean --top?\n"));
+  EXPECT_EQ(Said({"--top", "kub"}),
+            "strobe: there is no command kub; did you mean kube?\n"
+            "strobe --help lists the commands\n");
+  EXPECT_EQ(Said({}), "strobe: no command is given\nstrobe --help lists the commands\n");
+}
+
+TEST(DidYouMean, NamesOnlyWhatIsNear) {
+  const std::vector<std::string> words = {"capture", "cp", "rm", "report"};
+  EXPECT_EQ(DidYouMean("captre", words), "; did you mean capture?");
+  EXPECT_EQ(DidYouMean("reporx", words), "; did you mean report?");
+  EXPECT_EQ(DidYouMean("pc", words), "");
+  EXPECT_EQ(DidYouMean("delete", words), "");
+  EXPECT_EQ(DidYouMean("x", words), "");
+  EXPECT_EQ(DidYouMean("", words), "");
 }
 
 }  // namespace

@@ -82,6 +82,12 @@ bool HasIpv6() {
   return has;
 }
 
+TEST(HttpServer, RefusesAPortThatIsNone) {
+  for (const char* listen : {"localhost:99999", "localhost:-1", "localhost:", "localhost", "http"})
+    EXPECT_TRUE(absl::IsInvalidArgument(HttpServer::Start({.listen = listen}, {}).status()))
+        << listen;
+}
+
 TEST(HttpServer, ListensOnBothIpFamilies) {
   if (!HasIpv6()) GTEST_SKIP() << "this machine has no IPv6";
   const auto start = [](const char* listen) {

@@ -2,8 +2,8 @@
 
 #include <gmock/gmock.h>
 
+#include "common/base/files.h"
 #include "common/base/strings.h"
-#include "common/base/text_file.h"
 #include "tests/fakes/unit_dir.h"
 
 namespace strobe {

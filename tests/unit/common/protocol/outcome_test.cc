@@ -4,8 +4,8 @@
 
 #include <set>
 
+#include "common/base/files.h"
 #include "common/base/strings.h"
-#include "common/base/text_file.h"
 #include "strobe/v1/worker.pb.h"
 #include "tests/fakes/unit_dir.h"
 

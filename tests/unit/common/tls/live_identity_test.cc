@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "common/base/text_file.h"
+#include "common/base/files.h"
 #include "tests/fakes/no_free_files.h"
 
 namespace strobe {

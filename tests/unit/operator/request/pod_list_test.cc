@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "common/base/strings.h"
-#include "common/text/url_text.h"
+#include "common/text/safe_text.h"
 #include "tests/fakes/scripted_transport.h"
 #include "tests/fakes/simulated_time.h"
 

@@ -182,13 +182,13 @@ class RequestReconcilerTest : public testing::Test {
 
   // Replaces the operator with a new process that has nothing in memory.
   void Restart() {
-    reconciler_ = std::make_unique<RequestReconciler>(
-        RequestReconciler::Dependencies{time_, time_, fleet_, cluster_, metrics_,
-                                        [this](const std::string& key) {
-                                          woken_.push_back(key);
-                                          due_.insert(time_.MonoNow());
-                                        },
-                                        gatekeeper_, viewer_url_, reporter_});
+    reconciler_ = std::make_unique<Reconciler>(
+        Reconciler::Dependencies{time_, time_, fleet_, cluster_, metrics_,
+                                 [this](const std::string& key) {
+                                   woken_.push_back(key);
+                                   due_.insert(time_.MonoNow());
+                                 },
+                                 gatekeeper_, viewer_url_, reporter_});
     due_.insert(time_.MonoNow());
   }
   // Also makes jane the requester.
@@ -236,7 +236,7 @@ class RequestReconcilerTest : public testing::Test {
   access::Gatekeeper* gatekeeper_ = nullptr;
   std::string viewer_url_;
   capture::CaptureReporter* reporter_ = nullptr;
-  std::unique_ptr<RequestReconciler> reconciler_;
+  std::unique_ptr<Reconciler> reconciler_;
 };
 
 TEST_F(RequestReconcilerTest, TheReportIsInTheStatusAndAnEvent) {

@@ -23,8 +23,8 @@ class DecideScheduleTest : public testing::Test {
   }
 
   // Decides, and takes over the status as if all had been done.
-  ScheduleDecision Decide(WallTime now) {
-    ScheduleDecision decision = DecideSchedule(schedule_, runs_, bounds_, now);
+  Decision Decide(WallTime now) {
+    Decision decision = DecideSchedule(schedule_, runs_, bounds_, now);
     schedule_.status = decision.status;
     if (decision.due) {
       schedule_.status = Started(schedule_.status, *decision.due);
@@ -49,7 +49,7 @@ class DecideScheduleTest : public testing::Test {
 TEST_F(DecideScheduleTest, StartsARunWhenItIsDueAndOnlyOnce) {
   EXPECT_FALSE(Decide(kMidnight + 1min).due);
   EXPECT_EQ(schedule_.status.next_schedule, kMidnight + 1h);
-  const ScheduleDecision due = Decide(kMidnight + 1h + 1s);
+  const Decision due = Decide(kMidnight + 1h + 1s);
   ASSERT_TRUE(due.due);
   EXPECT_EQ(due.due->time, kMidnight + 1h);
   EXPECT_EQ(due.due->name, "s-20241101-010000");
@@ -93,7 +93,7 @@ TEST_F(DecideScheduleTest, ForbidSkipsAndReplaceCancels) {
   EXPECT_EQ(SkipReason(), "StillActive");
   EXPECT_THAT(schedule_.status.last_skip->message, HasSubstr("s-20241101-010000 is still"));
   schedule_.concurrency = ConcurrencyPolicy::kReplace;
-  const ScheduleDecision replaced = Decide(kMidnight + 3h);
+  const Decision replaced = Decide(kMidnight + 3h);
   EXPECT_TRUE(replaced.due);
   ASSERT_THAT(replaced.cancel, SizeIs(1));
   EXPECT_EQ(replaced.cancel[0].name, "s-20241101-010000");
@@ -113,7 +113,7 @@ TEST_F(DecideScheduleTest, RunsThatNeverEndAreBounded) {
 }
 
 TEST_F(DecideScheduleTest, OfTimesThatWereMissedTheNewestIsMadeUpFor) {
-  const ScheduleDecision late = Decide(kMidnight + 5h + 40min);
+  const Decision late = Decide(kMidnight + 5h + 40min);
   ASSERT_TRUE(late.due);
   EXPECT_EQ(late.due->time, kMidnight + 5h);
   EXPECT_EQ(schedule_.status.skipped, 4);
@@ -127,7 +127,7 @@ TEST_F(DecideScheduleTest, ARunThatNoStatusTellsOfWasStarted) {
   // The operator that created it ended before it wrote the status, and its successor came late.
   runs_.push_back({.name = "s-20241101-020000", .state = kube::RunState::kSucceeded});
   schedule_.keep_succeeded = 0;
-  const ScheduleDecision late = Decide(kMidnight + 4h + 1min);
+  const Decision late = Decide(kMidnight + 4h + 1min);
   ASSERT_TRUE(late.due);
   EXPECT_EQ(late.due->time, kMidnight + 4h);
   EXPECT_THAT(late.remove, SizeIs(1));
@@ -194,7 +194,7 @@ TEST_F(DecideScheduleTest, AClockThatWasFarAheadDoesNotEndTheSchedule) {
   Decide(kMidnight + 1min);
   Decide(kMidnight + 24h * 365);
   End(0, kube::RunState::kSucceeded);
-  const ScheduleDecision back = Decide(kMidnight + 2h + 1min);
+  const Decision back = Decide(kMidnight + 2h + 1min);
   EXPECT_TRUE(back.clock_went_back);
   EXPECT_FALSE(back.due);
   EXPECT_TRUE(Decide(kMidnight + 3h).due);
@@ -224,7 +224,7 @@ TEST_F(DecideScheduleTest, TheNewestAreKeptWhateverTheirNames) {
   schedule_.keep_succeeded = 1;
   runs_ = {{.name = "s-zzz", .state = kube::RunState::kSucceeded, .created = kMidnight},
            {.name = "s-aaa", .state = kube::RunState::kSucceeded, .created = kMidnight + 1min}};
-  const ScheduleDecision decision = Decide(kMidnight + 10min);
+  const Decision decision = Decide(kMidnight + 10min);
   ASSERT_THAT(decision.remove, SizeIs(1));
   EXPECT_EQ(decision.remove.front().name, "s-zzz");
 }
@@ -251,7 +251,7 @@ TEST_F(DecideScheduleTest, NothingIsRemovedBeforeItIsKnownWhatPoliciesKeep) {
   schedule_.keep_succeeded = 0;
   runs_.push_back({.name = "s-20241101-000000", .state = kube::RunState::kSucceeded});
   bounds_.reset();
-  const ScheduleDecision unknown = Decide(kMidnight + 11min);
+  const Decision unknown = Decide(kMidnight + 11min);
   EXPECT_THAT(unknown.remove, IsEmpty());
   EXPECT_EQ(unknown.look_again, 5s);
   bounds_ = policy::SeriesBounds{.counted = true};
@@ -262,7 +262,7 @@ TEST_F(DecideScheduleTest, NothingIsRemovedBeforeItIsKnownWhatPoliciesKeep) {
 
 TEST_F(DecideScheduleTest, AnInvalidScheduleSaysSoAndStartsNothing) {
   schedule_.invalid = "spec.schedule: the minute \"61\" is not within 0 to 59";
-  const ScheduleDecision decision = Decide(kMidnight + 5h);
+  const Decision decision = Decide(kMidnight + 5h);
   EXPECT_FALSE(decision.due);
   EXPECT_FALSE(decision.look_again);
   const kube::Condition* ready = kube::FindCondition(schedule_.status.conditions, "Ready");

@@ -56,7 +56,7 @@ struct ScheduleApi {
 
 // One operator: its cache may be old, and it may end at any call, before or after the server has
 // carried it out.
-class ScheduleClusterFake final : public ScheduleCluster {
+class ScheduleClusterFake final : public Cluster {
  public:
   ScheduleClusterFake(const Clock& clock, ScheduleApi& api, std::size_t cached)
       : clock_(clock), api_(api), cached_(cached) {}
@@ -147,7 +147,7 @@ class ScheduleClusterFake final : public ScheduleCluster {
   bool carried_out_ = false;
 };
 
-class CountedRuns final : public ScheduleMetrics {
+class CountedRuns final : public Metrics {
  public:
   void RunsCounted(const std::string&, std::string_view result, std::int64_t count) override {
     counts[std::string(result)] += count;
@@ -161,7 +161,7 @@ WallTime ScheduleTime(const std::string& text) {
   return time;
 }
 
-ProfileSchedule MakeSchedule(const ScheduleTiming& timing, WallTime created) {
+ProfileSchedule MakeSchedule(const Timing& timing, WallTime created) {
   ProfileSchedule schedule;
   schedule.ns = "ml";
   schedule.name = "s";
@@ -187,7 +187,7 @@ class ScheduleReconcilerTest : public testing::Test {
   ScheduleApi api_;
   ScheduleClusterFake cluster_{time_, api_, 0};
   CountedRuns metrics_;
-  ScheduleReconciler reconciler_{time_, cluster_, metrics_};
+  Reconciler reconciler_{time_, cluster_, metrics_};
 };
 
 TEST_F(ScheduleReconcilerTest, ARunIsStartedCountedToldAndRemoved) {
@@ -350,7 +350,7 @@ std::set<WallTime> DueTimes(const ProfileSchedule& schedule, WallTime until) {
 
 struct Year {
   const char* name;
-  ScheduleTiming timing;
+  Timing timing;
   ConcurrencyPolicy concurrency;
   std::optional<Nanos> deadline;
 };
@@ -373,7 +373,7 @@ class SimulatedYear {
     for (int i = 0; i < 5; ++i) {
       ScheduleClusterFake cluster(time_, api_, api_.versions.size() - 1);
       api_.EndRuns(time_.WallNow());
-      EXPECT_TRUE(ScheduleReconciler(time_, cluster, metrics_).Reconcile("ml/s").ok());
+      EXPECT_TRUE(Reconciler(time_, cluster, metrics_).Reconcile("ml/s").ok());
       time_.Advance(2h);
     }
   }
@@ -412,7 +412,7 @@ class SimulatedYear {
     const std::size_t newest = api_.versions.size() - 1;
     ScheduleClusterFake cluster(
         time_, api_, Chance(2) ? newest : newest - std::min<std::size_t>(newest, random_() % 4));
-    ScheduleReconciler reconciler(time_, cluster, metrics_);
+    Reconciler reconciler(time_, cluster, metrics_);
     cluster.EndAt(1 + static_cast<int>(random_() % 60), Chance(2));
     while (!cluster.ended() && time_.WallNow() < end) {
       api_.length = 1min + Up(90min);

@@ -12,7 +12,7 @@ using testing::HasSubstr;
 
 const WallTime kCreated = WallTime{std::chrono::seconds(1'730'000'007)};
 
-ScheduleTimes Times(const ScheduleTiming& timing, const std::string& uid = "uid") {
+ScheduleTimes Times(const Timing& timing, const std::string& uid = "uid") {
   auto times = ScheduleTimes::Make(timing, kCreated, uid);
   EXPECT_TRUE(times.ok()) << times.status();
   return *times;
@@ -32,7 +32,7 @@ TEST(ScheduleTimes, AnIntervalCountsFromTheCreation) {
 }
 
 TEST(ScheduleTimes, JitterDelaysEachTimeAndIsTheSameForEverybody) {
-  const ScheduleTiming timing{.interval = 10min, .jitter = 10min};
+  const Timing timing{.interval = 10min, .jitter = 10min};
   const ScheduleTimes times = Times(timing), again = Times(timing), other = Times(timing, "other");
   WallTime time = kCreated;
   int moved = 0;
@@ -70,7 +70,7 @@ TEST(ScheduleTimes, TheNewestOfManyTimesThatHavePassed) {
 }
 
 TEST(ScheduleTimes, WhatIsWrongIsNamed) {
-  const auto why = [](const ScheduleTiming& timing) {
+  const auto why = [](const Timing& timing) {
     return MessageOf(ScheduleTimes::Make(timing, kCreated, "uid").status());
   };
   EXPECT_THAT(why({}), HasSubstr("exactly one"));
@@ -84,9 +84,9 @@ TEST(ScheduleTimes, WhatIsWrongIsNamed) {
 }
 
 TEST(ScheduleTimes, AreShownInOneLine) {
-  EXPECT_EQ((ScheduleTiming{.cron = "@daily", .time_zone = "Europe/Berlin"}).Text(),
+  EXPECT_EQ((Timing{.cron = "@daily", .time_zone = "Europe/Berlin"}).Text(),
             "@daily Europe/Berlin");
-  EXPECT_EQ((ScheduleTiming{.interval = 90min, .jitter = 5min}).Text(), "every 1h30m, jitter 5m");
+  EXPECT_EQ((Timing{.interval = 90min, .jitter = 5min}).Text(), "every 1h30m, jitter 5m");
 }
 
 }  // namespace

@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "common/base/strings.h"
-#include "common/text/utf8.h"
+#include "common/text/safe_text.h"
 
 namespace strobe::trigger {
 namespace {

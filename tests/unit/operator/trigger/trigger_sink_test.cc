@@ -37,7 +37,7 @@ struct TriggerApi {
 };
 
 // One operator, which may end at any call, before or after the server has carried it out.
-class TriggerClusterFake final : public TriggerCluster {
+class TriggerClusterFake final : public Cluster {
  public:
   TriggerClusterFake(const Clock& clock, TriggerApi& api) : clock_(clock), api_(api) {}
 
@@ -144,7 +144,7 @@ class TriggerClusterFake final : public TriggerCluster {
   bool carried_out_ = false;
 };
 
-class CountedAlerts final : public TriggerMetrics {
+class CountedAlerts final : public Metrics {
  public:
   void AlertDecided(std::string_view outcome) override { ++counts[std::string(outcome)]; }
   void SignDecided(std::string_view sign, std::string_view outcome) override {
@@ -179,12 +179,12 @@ struct TriggerProcess {
   }
 
   TriggerClusterFake cluster;
-  TriggerTable table;
-  TriggerNotebook notebook;
+  Table table;
+  Notebook notebook;
   CountedAlerts metrics;
   std::set<std::string> noted;
   TriggerSink sink;
-  TriggerReconciler reconciler;
+  Reconciler reconciler;
 };
 
 class TriggerSinkTest : public testing::Test {
@@ -347,10 +347,10 @@ TEST_F(TriggerSinkTest, EachBudgetIsKeptAndFreeAgainADayLater) {
     EndRuns();
     return StrCat(started, " ", why);
   };
-  EXPECT_EQ(captures([](TriggerBudget&) {}), "5 CapturesPerDay");
+  EXPECT_EQ(captures([](Budget&) {}), "5 CapturesPerDay");
   // 0.005 % of a day are 4.32 s.
-  EXPECT_EQ(captures([](TriggerBudget& budget) { budget.duty_cycle = 0.00005; }), "2 DutyCycle");
-  EXPECT_EQ(captures([](TriggerBudget& budget) { budget.bytes_per_day = 2500; }), "3 BytesPerDay");
+  EXPECT_EQ(captures([](Budget& budget) { budget.duty_cycle = 0.00005; }), "2 DutyCycle");
+  EXPECT_EQ(captures([](Budget& budget) { budget.bytes_per_day = 2500; }), "3 BytesPerDay");
 }
 
 TEST_F(TriggerSinkTest, OneAtATimePerJobWhateverTheTrigger) {
@@ -468,7 +468,7 @@ TEST_F(TriggerSinkTest, TheLeaderKeepsTheSealOfATriggerThatHearsNothing) {
   ASSERT_TRUE(result.ok()) << result.status();
   EXPECT_EQ(result->requeue_after, Nanos{10min});
   EXPECT_EQ(api_.looks_at_seal, 1);
-  TriggerReconciler standby(time_, process_->cluster, process_->notebook, [] { return false; });
+  Reconciler standby(time_, process_->cluster, process_->notebook, [] { return false; });
   EXPECT_TRUE(standby.Reconcile("ml/slow").ok());
   EXPECT_EQ(api_.looks_at_seal, 1);
 }

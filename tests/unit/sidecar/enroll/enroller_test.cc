@@ -9,7 +9,7 @@
 #include <fstream>
 #include <vector>
 
-#include "common/base/text_file.h"
+#include "common/base/files.h"
 #include "common/grpc_tls/credentials.h"
 #include "strobe/v1/enrollment.grpc.pb.h"
 #include "tests/fakes/flush_watch.h"

@@ -8,7 +8,7 @@
 #include <limits>
 #include <random>
 
-#include "common/base/text_file.h"
+#include "common/base/files.h"
 
 namespace strobe::spool {
 namespace {

@@ -74,6 +74,16 @@ TEST_F(CollectiveEvidenceTest, TheNewestCallsOfEachCommunicator) {
   EXPECT_EQ(Evidence()["communicators"].size(), 1u);
 }
 
+TEST_F(CollectiveEvidenceTest, IsNotWholeOnceACommunicatorFoundNoEntry) {
+  for (std::uint32_t i = 0; i < wire::kCollectiveCommunicators; ++i)
+    EXPECT_EQ(recorder_->AddCommunicator({.id = i, .rank = 0, .ranks = 2}), i);
+  Call(0, CollectiveCall::kAllReduce);
+  EXPECT_EQ(Evidence()["whole"], true);
+  const std::uint32_t none = recorder_->AddCommunicator({.id = 0xffff, .rank = 0, .ranks = 2});
+  Call(none, CollectiveCall::kAllReduce);
+  EXPECT_EQ(Evidence()["whole"], false);
+}
+
 TEST_F(CollectiveEvidenceTest, ProgramsByTheirRanks) {
   recorder_->AddCommunicator({.id = 0xa, .rank = 1, .ranks = 4});
   Call(0, CollectiveCall::kAllReduce);

@@ -172,6 +172,19 @@ TEST(ByRank, TwoJobsOfOneSizeAreRivals) {
   }
 }
 
+// After an elastic restart a pod's processes may have other ranks.
+TEST(ByRank, WhatEndedBeforeOthersBeganIsLeftOut) {
+  for (const bool before_it : {true, false}) {
+    EvidenceProcess ended = Joined("ended", 10), now = Joined("now", 900);
+    ended.lives = false;
+    ended.rank = 0;
+    ended.beat_ns = before_it ? BeganNs(now) - 1 : BeganNs(now) + 1;
+    const auto by_rank = RanksOf(std::move(ended), std::move(now));
+    EXPECT_EQ(by_rank.contains(0), !before_it);
+    EXPECT_TRUE(by_rank.contains(1));
+  }
+}
+
 TEST_F(EvidenceProcesses, AreCountedWhereNoneHasANumber) {
   const FileDescriptor second = AddEvidenceFile("6-2", -1, 60, 20);
   const FileDescriptor first = AddEvidenceFile("5-1", -1, 60, 10);

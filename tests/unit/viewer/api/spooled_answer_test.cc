@@ -27,8 +27,8 @@ class SpooledAnswerTest : public testing::Test {
 
   const Scratch scratch_{
       .folder = (std::filesystem::temp_directory_path() / StrCat("strobe-scratch-", getpid())),
-      .shares =
-          std::make_shared<ByteShares>(ByteShares::Limits{.all = 40 * kMiB, .each = 20 * kMiB})};
+      .shares = std::make_shared<fair::ByteShares>(
+          fair::ByteShares::Limits{.all = 40 * kMiB, .each = 20 * kMiB})};
 };
 
 TEST_F(SpooledAnswerTest, AShortOneIsInMemoryAndALongOneInAFileWithoutAName) {

@@ -195,6 +195,26 @@ TEST(ReadReport, DeepNestingAndLongTextsTakeLittle) {
   EXPECT_EQ((*shown)["opsMore"], 5000 - kShownOps);
 }
 
+TEST(ReadReport, OperationsOfDevicesReplaceThoseOfTheHost) {
+  const auto ops_of = [](const std::vector<std::pair<std::string, std::string>>& ops) {
+    ReportJson report = {{"format", 1}, {"ops", ReportJson::array()}};
+    for (const auto& [name, kind] : ops) report["ops"].push_back({{"name", name}, {"kind", kind}});
+    std::vector<std::string> shown;
+    const auto read = ReadReport(report.dump());
+    for (const ReportJson& op : (*read)["ops"]) shown.push_back(op["name"]);
+    return shown;
+  };
+  EXPECT_THAT(ops_of({{"train", "host"},
+                      {"step", "scope"},
+                      {"gemm", "compute"},
+                      {"next", "input"},
+                      {"sum", "communication"},
+                      {"HtoD", "copy"}}),
+              testing::ElementsAre("gemm", "sum", "HtoD"));
+  EXPECT_THAT(ops_of({{"train", "host"}, {"next", "input"}}),
+              testing::ElementsAre("train", "next"));
+}
+
 using EvidenceJson = nlohmann::ordered_json;
 
 // As operators write it.

@@ -49,6 +49,24 @@ TEST(LoadRun, WorkersOfOneRoleLieBesideEachOther) {
   EXPECT_THAT(DescribeRun(run), testing::HasSubstr(R"("role":"decode")"));
 }
 
+// The tracks of a row that the page hides at first; see WrappersOf.
+TEST(DescribeRun, FramesAroundTheWholeRowAreCounted) {
+  using Spans = std::vector<std::pair<std::int64_t, std::int64_t>>;
+  const auto wrappers = [](const Spans& spans) {
+    xplane::PlaneBuilder host(xplane::kHostPlane);
+    host.BeginLine(1, "main", 0);
+    for (const auto& [begin, length] : spans) host.AddEvent(host.EventId("f"), begin, length);
+    const auto run = nlohmann::json::parse(DescribeRun(MadeRun({host.Encode()})));
+    return run["rows"][0]["wrappers"].get<int>();
+  };
+  EXPECT_EQ(wrappers({{0, 1000}}), 0);
+  EXPECT_EQ(wrappers({{0, 1000}, {0, 990}, {5, 970}, {10, 400}, {500, 400}}), 2);
+  EXPECT_EQ(wrappers({{0, 1000}, {0, 500}, {0, 500}, {500, 500}}), 0);
+  EXPECT_EQ(wrappers({{0, 900}, {0, 890}, {950, 100}}), 0) << "another event follows";
+  EXPECT_EQ(wrappers({{0, 980}, {0, 970}, {0, 960}, {990, 10}, {990, 5}}), 2)
+      << "what follows is short";
+}
+
 // A trace of one event and, where they are told, a clock's error and steps.
 std::string Recorded(std::int64_t late_ns, std::int64_t length_ps, std::int64_t error_ns = -1,
                      std::int64_t step_ps = 0) {

@@ -49,7 +49,7 @@ std::string Rows(bool measured) {
 TEST(CollectiveRows, BecomeCollectivesWithoutAProfilerOfDevices) {
   const Digest digest = DigestOfRows(Rows(/*measured=*/false));
   ASSERT_EQ(digest.collectives.size(), 1u) << "sends are left out";
-  const DigestCollective& call = digest.collectives[0];
+  const Collective& call = digest.collectives[0];
   EXPECT_EQ(call.kind, CollectiveKind::kAllReduce);
   EXPECT_EQ(call.begin_ns, 100'000);
   EXPECT_EQ(call.sequence, 41);
@@ -91,6 +91,17 @@ TEST(CollectiveRows, CountForNothingBesideADevicesOwnCollectives) {
   ASSERT_EQ(digest.collectives.size(), 1u);
   EXPECT_EQ(digest.collectives[0].device, 0u);
   EXPECT_EQ(digest.collectives[0].begin_ns, 130'000);
+}
+
+// A barrier through Gloo is none of the library's calls.
+TEST(CollectiveRows, CountBesideTheCollectivesOfHosts) {
+  PlaneBuilder host(xplane::kHostPlane);
+  host.BeginLine(1, "main", 0);
+  host.AddEvent(host.EventId("gloo:barrier"), 10'000'000, 5'000'000);
+  const Digest digest = DigestOfRows(Rows(/*measured=*/true) + host.Encode());
+  ASSERT_EQ(digest.collectives.size(), 2u);
+  EXPECT_EQ(digest.collectives[0].begin_ns, 10'000);
+  EXPECT_EQ(digest.collectives[1].begin_ns, 120'000);
 }
 
 }  // namespace

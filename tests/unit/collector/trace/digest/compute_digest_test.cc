@@ -64,10 +64,9 @@ Breakdown Micros(std::int64_t span, std::int64_t compute, std::int64_t communica
       copies * kUsNs, exposed_copies * kUsNs, idle * kUsNs};
 }
 
-const DigestOp* FindOp(const Digest& digest, std::string_view name) {
-  const auto found = std::find_if(digest.ops.begin(), digest.ops.end(), [&](const DigestOp& op) {
-    return digest.names[op.name] == name;
-  });
+const Op* FindOp(const Digest& digest, std::string_view name) {
+  const auto found = std::find_if(digest.ops.begin(), digest.ops.end(),
+                                  [&](const Op& op) { return digest.names[op.name] == name; });
   return found == digest.ops.end() ? nullptr : &*found;
 }
 
@@ -330,7 +329,7 @@ TEST(ComputeDigest, ReadsTheLinesOfTpus) {
   EXPECT_EQ(digest.host_time.input_stall_ns, 10 * kUsNs);
   EXPECT_EQ(FindOp(digest, "while.1")->self_ns, 10 * kUsNs);
   ASSERT_EQ(digest.collectives.size(), 1u);
-  const DigestCommunicator& group = digest.communicators[digest.collectives[0].communicator];
+  const Communicator& group = digest.communicators[digest.collectives[0].communicator];
   EXPECT_EQ(group.name, "{{0,1},{2,3}}");
   EXPECT_EQ(digest.collectives[0].kind, CollectiveKind::kAllReduce);
   EXPECT_FALSE(digest.devices[0].coarse);
@@ -473,19 +472,19 @@ TEST(ComputeDigest, ReadsWhatPyTorchTellsOfCollectives) {
   EXPECT_EQ(digest.rank, 3u);
   EXPECT_EQ(digest.world_size, 16u);
   EXPECT_EQ(digest.groups,
-            (std::vector<DigestCommunicator>{{.name = "tp1 mesh_tp", .size = 2, .ranks = {2, 3}}}));
+            (std::vector<Communicator>{{.name = "tp1 mesh_tp", .size = 2, .ranks = {2, 3}}}));
   ASSERT_EQ(digest.collectives.size(), 4u);
   EXPECT_EQ(digest.names[digest.collectives[0].name], "ncclDevKernel_AllReduce_Sum_bf16_RING_LL");
-  const DigestCollective& last = digest.collectives[3];
+  const Collective& last = digest.collectives[3];
   EXPECT_EQ(last.ordinal, 1u);
   EXPECT_EQ(last.bytes, 2000u);
   EXPECT_EQ(last.sequence, 103);
   EXPECT_EQ(last.kind, CollectiveKind::kAllReduce);
   EXPECT_EQ(last.device, 0u);
-  const DigestCommunicator& tensor = digest.communicators[last.communicator];
+  const Communicator& tensor = digest.communicators[last.communicator];
   EXPECT_EQ(tensor.name, "tp1 mesh_tp");
   EXPECT_THAT(tensor.ranks, ElementsAre(2, 3));
-  const DigestCommunicator& all = digest.communicators[digest.collectives[0].communicator];
+  const Communicator& all = digest.communicators[digest.collectives[0].communicator];
   EXPECT_EQ(all.name, "0");
   EXPECT_EQ(all.size, 16u);
   EXPECT_TRUE(all.ranks.empty()) << "the list is cut";
@@ -707,11 +706,11 @@ TEST(ComputeDigest, IterationsOfServersHaveTheirBatchAndWhatRanBefore) {
   run(4, 60, 0, 5);
   const Digest digest = DigestOf(scheduler.Encode() + worker.Encode());
   ASSERT_EQ(digest.steps.size(), 4u);
-  EXPECT_EQ(digest.steps[0].batch, (DigestBatch{.prefill_requests = 1,
-                                                .prefill_tokens = 468,
-                                                .decode_requests = 0,
-                                                .decode_tokens = 0,
-                                                .running_before = 0}));
+  EXPECT_EQ(digest.steps[0].batch, (Batch{.prefill_requests = 1,
+                                          .prefill_tokens = 468,
+                                          .decode_requests = 0,
+                                          .decode_tokens = 0,
+                                          .running_before = 0}));
   EXPECT_EQ(digest.steps[1].batch.decode_requests, 4);
   EXPECT_EQ(digest.steps[1].batch.running_before, 1);
   EXPECT_FALSE(digest.steps[2].batch.any());

@@ -204,7 +204,7 @@ TEST(DecodeDigest, FieldsThatAreNotKnownAreLeftOut) {
 TEST(EncodeDigest, KeepsThirtyTwoGroups) {
   Digest digest{.worker = "w"};
   digest.groups.resize(500);
-  for (DigestCommunicator& group : digest.groups) {
+  for (Communicator& group : digest.groups) {
     group.name = std::string(1000, 'g');
     group.ranks.resize(5000, 3);
   }

@@ -383,7 +383,7 @@ TEST(TraceFile, KinetosEventsBecomeThePlanesOfXla) {
                           "finished=false flops=48u flow=")),
           "/host:CPU | thread 1 (python) | train.py(3): f @10500000 +100000000 "
           "cat=python_function Python id=4 Python parent id=null",
-          HasSubstr("/host:CPU | 2 | MmBackward0 @300000000 +5000000 cat=cpu_op flow="),
+          HasSubstr("/host:CPU | thread 2 | MmBackward0 @300000000 +5000000 cat=cpu_op flow="),
           "/host:CPU | thread 1 (python) | cudaLaunchKernel @15000000 +3000000 cat=cuda_runtime "
           "External id=2 cbid=211 correlation_id=31",
           // Streams.
@@ -411,7 +411,7 @@ TEST(TraceFile, KinetosEventsBecomeThePlanesOfXla) {
           "/device:GPU:0 | _counters_ | Total Reserved @13000000 +0 Total Reserved=2048",
           // What the profiler writes about itself.
           "/host:CPU | Spans/PyTorch Profiler | PyTorch Profiler (0) @0 +1000000000 cat=Trace",
-          "/host:CPU | / | Record Window End @1500000000 +0 s=g"));
+          "/host:CPU | no thread | Record Window End @1500000000 +0 s=g"));
   EXPECT_THAT(PlaneStats(trace.space, "/device:GPU:0"),
               UnorderedElementsAre("gpu_device_name=NVIDIA H100", "memory_size=85899345920",
                                    "compute_cap_major=9", "compute_cap_minor=0", "core_count=132"));
@@ -560,12 +560,12 @@ TEST(TraceFile, EventsWithBeginAndEndAreJoined) {
     {"ph":"E","pid":1,"tid":1,"ts":21},
     {"ph":"B","name":"open","pid":1,"tid":1,"ts":30},
     {"ph":"i","name":"last","pid":1,"tid":1,"ts":40,"s":"t"})");
-  EXPECT_THAT(trace.events,
-              UnorderedElementsAre("/host:CPU | 1 | inner @2000000 +3000000 b=2",
-                                   "/host:CPU | 2 | other thread @3000000 +3000000",
-                                   "/host:CPU | 1 | outer @0 +10000000 a=1",
-                                   "/host:CPU | 1 | last @30000000 +0 s=t",
-                                   "/host:CPU | 1 | open @20000000 +10000000 finished=false"));
+  EXPECT_THAT(trace.events, UnorderedElementsAre(
+                                "/host:CPU | thread 1 | inner @2000000 +3000000 b=2",
+                                "/host:CPU | thread 2 | other thread @3000000 +3000000",
+                                "/host:CPU | thread 1 | outer @0 +10000000 a=1",
+                                "/host:CPU | thread 1 | last @30000000 +0 s=t",
+                                "/host:CPU | thread 1 | open @20000000 +10000000 finished=false"));
   EXPECT_THAT(trace.space.warnings,
               UnorderedElementsAre(HasSubstr("1 end of events"), HasSubstr("1 event had no end")));
 }
@@ -638,13 +638,14 @@ TEST(TraceFile, CountersAndOtherPhasesAreKept) {
     {"ph":"C","name":"images","pid":1,"ts":2,"args":{"images":3}},
     {"ph":"N","name":"object","id":"0x5","pid":1,"tid":1,"ts":3},
     {"ph":"X","name":"with clocks","pid":1,"tid":1,"ts":4,"dur":1,"tts":100,"tdur":1,"sf":3})");
-  EXPECT_THAT(trace.events,
-              UnorderedElementsAre("/host:CPU | _counters_ | memory used @0 +0 used=10",
-                                   "/host:CPU | _counters_ | memory free @0 +0 free=2.500000d",
-                                   "/host:CPU | _counters_ | images @1000000 +0 images=3",
-                                   "/host:CPU | 1 | object @2000000 +0 ph=N id=0x5",
-                                   "/host:CPU | 1 | with clocks @3000000 +1000000 tts=100 tdur=1 "
-                                   "sf=3"));
+  EXPECT_THAT(
+      trace.events,
+      UnorderedElementsAre("/host:CPU | _counters_ | memory used @0 +0 used=10",
+                           "/host:CPU | _counters_ | memory free @0 +0 free=2.500000d",
+                           "/host:CPU | _counters_ | images @1000000 +0 images=3",
+                           "/host:CPU | thread 1 | object @2000000 +0 ph=N id=0x5",
+                           "/host:CPU | thread 1 | with clocks @3000000 +1000000 tts=100 tdur=1 "
+                           "sf=3"));
 }
 
 TEST(TraceFile, ThreadsOfSeveralProcessesTellTheirProcess) {
@@ -653,11 +654,26 @@ TEST(TraceFile, ThreadsOfSeveralProcessesTellTheirProcess) {
     {"ph":"M","name":"thread_name","pid":10,"tid":1,"args":{"name":"main"}},
     {"ph":"X","name":"a","pid":10,"tid":1,"ts":1,"dur":1},
     {"ph":"X","name":"b","pid":11,"tid":1,"ts":1,"dur":1})");
-  EXPECT_THAT(trace.events, UnorderedElementsAre("/host:CPU | browser 10/main | a @0 +1000000",
-                                                 "/host:CPU | 11/1 | b @0 +1000000"));
+  EXPECT_THAT(trace.events,
+              UnorderedElementsAre("/host:CPU | browser 10/main | a @0 +1000000",
+                                   "/host:CPU | process 11/thread 1 | b @0 +1000000"));
   std::set<std::int64_t> ids;
   for (const xplane::Line& line : trace.space.planes.front().lines) ids.insert(line.id);
   EXPECT_THAT(ids, SizeIs(2)) << "threads of two processes may have one number";
+}
+
+// As Kineto writes what it tells of its own recording.
+TEST(TraceFile, NumbersAndMissingNamesAreTold) {
+  const Converted trace = ConvertEvents(R"(
+    {"ph":"X","name":"a","pid":2,"tid":0,"ts":1,"dur":1},
+    {"ph":"X","name":"a","pid":3,"tid":0,"ts":1,"dur":1},
+    {"ph":"X","name":"b","pid":"Spans","tid":"PyTorch Profiler","ts":1,"dur":1},
+    {"ph":"i","name":"c","pid":"","tid":"","ts":1})");
+  EXPECT_THAT(trace.events,
+              UnorderedElementsAre("/host:CPU | process 2/thread 0 | a @0 +1000000",
+                                   "/host:CPU | process 3/thread 0 | a @0 +1000000",
+                                   "/host:CPU | Spans/PyTorch Profiler | b @0 +1000000",
+                                   "/host:CPU | no thread | c @0 +0"));
 }
 
 // As XProf and strobe convert write it.
@@ -671,7 +687,7 @@ TEST(TraceFile, ProcessesThatAreNamedAsPlanesArePlanes) {
     {"ph":"X","name":"step","pid":701,"tid":1,"ts":124.456,"dur":1},
     {})");
   EXPECT_THAT(trace.events, UnorderedElementsAre("/device:TPU:0 | XLA Ops | fusion @0 +1000000",
-                                                 "/host:CPU | 1 | step @1000000 +1000000"));
+                                                 "/host:CPU | thread 1 | step @1000000 +1000000"));
   EXPECT_EQ(trace.report.unread(), 0u) << "the empty object at the end is no event";
 }
 
@@ -695,9 +711,10 @@ TEST(TraceFile, EventsMayComeInAnyOrder) {
     {"ph":"X","name":"late","pid":1,"tid":1,"ts":1000,"dur":1},
     {"ph":"X","name":"early","pid":1,"tid":1,"ts":10.0005,"dur":1},
     {"ph":"X","name":"other","pid":1,"tid":2,"ts":500,"dur":1})");
-  EXPECT_THAT(trace.events, UnorderedElementsAre("/host:CPU | 1 | late @990000000 +1000000",
-                                                 "/host:CPU | 1 | early @500 +1000000",
-                                                 "/host:CPU | 2 | other @490000000 +1000000"));
+  EXPECT_THAT(trace.events,
+              UnorderedElementsAre("/host:CPU | thread 1 | late @990000000 +1000000",
+                                   "/host:CPU | thread 1 | early @500 +1000000",
+                                   "/host:CPU | thread 2 | other @490000000 +1000000"));
   for (const xplane::Line& line : trace.space.planes.front().lines) EXPECT_GE(line.timestamp_ns, 0);
 }
 
@@ -715,9 +732,10 @@ TEST(TraceFile, AnImpossibleTimeOfTheFirstEventCostsNoOtherEvent) {
   for (std::string events : {zero + two + last, zero + far + two + last, many}) {
     events.pop_back();
     const Converted trace = ConvertEvents(events);
-    EXPECT_THAT(trace.events, testing::IsSupersetOf({"/host:CPU | 1 | a @0 +1000000",
-                                                     "/host:CPU | 1 | b @19500000 +1000000",
-                                                     "/host:CPU | 1 | c @29500000 +1000000"}));
+    EXPECT_THAT(trace.events,
+                testing::IsSupersetOf({"/host:CPU | thread 1 | a @0 +1000000",
+                                       "/host:CPU | thread 1 | b @19500000 +1000000",
+                                       "/host:CPU | thread 1 | c @29500000 +1000000"}));
     EXPECT_THAT(trace.space.warnings, ElementsAre(HasSubstr("no time, or an impossible one")));
     EXPECT_EQ(xplane::TimeZero(trace.space).value_or(-1), 1'767'225'600'000'000'500);
   }
@@ -731,8 +749,8 @@ TEST(TraceFile, ArrowsBelongToTheEventAroundTheirEnds) {
     {"ph":"f","name":"arrow","cat":"c","id":3,"pid":1,"tid":2,"ts":20})");
   EXPECT_THAT(trace.events,
               UnorderedElementsAre(
-                  HasSubstr("/host:CPU | 1 | a @0 +9000000 flow="),
-                  AllOf(HasSubstr("/host:CPU | 2 | b @19000000 +1000000 bind_id=0x1f flow="),
+                  HasSubstr("/host:CPU | thread 1 | a @0 +9000000 flow="),
+                  AllOf(HasSubstr("/host:CPU | thread 2 | b @19000000 +1000000 bind_id=0x1f flow="),
                         testing::ContainsRegex("flow=.* flow="))));
   EXPECT_EQ(trace.report.flows, 3u);
 }
@@ -750,11 +768,11 @@ TEST(TraceFile, WhatCannotBeReadIsCountedAndTold) {
       "{\"ph\":\"X\",\"name\":\"escaped \\u00e9\\n\",\"pid\":1,\"tid\":1,\"ts\":5,\"dur\":1}");
   ASSERT_TRUE(trace.status.ok()) << trace.status;
   EXPECT_THAT(trace.events,
-              UnorderedElementsAre("/host:CPU | 1 | good @0 +1000000",
-                                   "/host:CPU | 1 | backwards @1000000 +0 dur=-5",
-                                   "/host:CPU | 1 | bell   ? @2000000 +1000000",
-                                   "/host:CPU | 1 | half \\ud83d @3000000 +1000000",
-                                   "/host:CPU | 1 | escaped \u00e9\n @4000000 +1000000"));
+              UnorderedElementsAre("/host:CPU | thread 1 | good @0 +1000000",
+                                   "/host:CPU | thread 1 | backwards @1000000 +0 dur=-5",
+                                   "/host:CPU | thread 1 | bell   ? @2000000 +1000000",
+                                   "/host:CPU | thread 1 | half \\ud83d @3000000 +1000000",
+                                   "/host:CPU | thread 1 | escaped \u00e9\n @4000000 +1000000"));
   EXPECT_EQ(trace.report.malformed, 1u);
   EXPECT_EQ(trace.report.bad_time, 2u);
   EXPECT_EQ(trace.report.no_phase, 1u);
@@ -776,10 +794,10 @@ TEST(TraceFile, OddValuesAreKept) {
       R"({"ph":"X","name":"b","name":"c","pid":1,"tid":1,"ts":1,"ts":2,"args":"none"})");
   EXPECT_THAT(trace.events,
               UnorderedElementsAre(
-                  "/host:CPU | 1 | a @0 +1000000 big=18446744073709551615u "
+                  "/host:CPU | thread 1 | a @0 +1000000 big=18446744073709551615u "
                   "bigger=98765432109876543210987 double=1000.000000d nan=NaN inf=-Infinity "
                   "null=null same=1 same=2 =no name nested={\"a\": [{\"b\": \"]}\"}]}",
-                  "/host:CPU | 1 | c @1000000 +0 args=none"))
+                  "/host:CPU | thread 1 | c @1000000 +0 args=none"))
       << "of two members with one name the last one counts, as in JavaScript";
 }
 
@@ -799,8 +817,8 @@ TEST(TraceFile, DeepNestingIsText) {
   const Converted trace = ConvertEvents(
       "{\"ph\":\"X\",\"name\":\"a\",\"pid\":1,\"tid\":1,\"ts\":1,\"args\":{\"deep\":" + deep +
       "}},{\"ph\":\"X\",\"name\":\"b\",\"pid\":1,\"tid\":1,\"ts\":2}," + deep);
-  EXPECT_THAT(trace.events, UnorderedElementsAre("/host:CPU | 1 | a @0 +0 deep=" + deep,
-                                                 "/host:CPU | 1 | b @1000000 +0"));
+  EXPECT_THAT(trace.events, UnorderedElementsAre("/host:CPU | thread 1 | a @0 +0 deep=" + deep,
+                                                 "/host:CPU | thread 1 | b @1000000 +0"));
 }
 
 TEST(TraceFile, ThreadsAndProcessesWithoutNumberShareLines) {
@@ -1003,7 +1021,7 @@ TEST(TraceFile, GarbageAmongTimesSpoilsNothing) {
   // A length that cannot be meant.
   const Converted longest =
       odd(R"({"ph":"X","name":"long","pid":1,"tid":1,"ts":1100,"dur":1e12,"args":{"a":1}})");
-  EXPECT_THAT(longest.events, Contains("/host:CPU | 1 | long @100000000 +0 a=1"));
+  EXPECT_THAT(longest.events, Contains("/host:CPU | thread 1 | long @100000000 +0 a=1"));
   EXPECT_THAT(longest.space.warnings,
               ElementsAre(HasSubstr("1 event had a negative or unreadable")));
   // 0 is a time like others in most files.
@@ -1040,9 +1058,10 @@ TEST(TraceFile, BeginningsAndEndsAreSortedByTime) {
     {"ph":"B","name":"next","pid":1,"tid":1,"ts":20},
     {"ph":"B","name":"outer","pid":1,"tid":1,"ts":10},
     {"ph":"E","name":"next","pid":1,"tid":1,"ts":30})");
-  EXPECT_THAT(trace.events, UnorderedElementsAre("/host:CPU | 1 | inner @2000000 +3000000 b=2",
-                                                 "/host:CPU | 1 | outer @0 +10000000",
-                                                 "/host:CPU | 1 | next @10000000 +10000000"));
+  EXPECT_THAT(trace.events,
+              UnorderedElementsAre("/host:CPU | thread 1 | inner @2000000 +3000000 b=2",
+                                   "/host:CPU | thread 1 | outer @0 +10000000",
+                                   "/host:CPU | thread 1 | next @10000000 +10000000"));
   EXPECT_THAT(trace.space.warnings, IsEmpty());
 }
 

@@ -22,11 +22,10 @@ digest::Digest Losing(const std::array<std::int64_t, kLostParts>& lost, std::uin
       .device = true, .launches = true, .input = true, .garbage_collection = true, .steps = true};
   for (std::int64_t i = 0; i < 2; ++i) {
     const std::int64_t unit = (i + 1) * 1'000'000 * 2 / 3;
-    digest::DigestStep& step =
-        digest.steps.emplace_back(digest::DigestStep{.number = 40 + i,
-                                                     .begin_ns = i * 100'000'000,
-                                                     .end_ns = (i + 1) * 100'000'000,
-                                                     .followed = i == 0});
+    digest::Step& step = digest.steps.emplace_back(digest::Step{.number = 40 + i,
+                                                                .begin_ns = i * 100'000'000,
+                                                                .end_ns = (i + 1) * 100'000'000,
+                                                                .followed = i == 0});
     step.host = {.input_stall_ns = lost[1] * unit,
                  .garbage_collection_ns = lost[2] * unit,
                  .host_bound_ns = lost[0] * unit};

@@ -143,16 +143,16 @@ TEST(DigestMerger, TellsCallsThatAWorkerDidNotMake) {
 TEST(DigestMerger, SequenceNumbersReplaceTheOrder) {
   digest::Digest first = WorkerWithCalls(0), second = WorkerWithCalls(9);
   for (digest::Digest* digest : {&first, &second}) {
-    for (digest::DigestCollective& call : digest->collectives) call.sequence = call.ordinal + 500;
+    for (digest::Collective& call : digest->collectives) call.sequence = call.ordinal + 500;
   }
   // Ordinals that mean nothing.
-  for (digest::DigestCollective& call : second.collectives) call.ordinal = call.ordinal * 3 + 11;
+  for (digest::Collective& call : second.collectives) call.ordinal = call.ordinal * 3 + 11;
   EXPECT_THAT(TimesLast(MergeAll({first, second})), testing::ElementsAre(0, 8));
 }
 
 TEST(DigestMerger, DoesNotJoinWhatCannotBeTheSame) {
   digest::Digest early = WorkerWithCalls(0);
-  for (digest::DigestCollective& call : early.collectives) {
+  for (digest::Collective& call : early.collectives) {
     call.begin_ns -= 25;
     call.end_ns -= 25;
   }
@@ -162,7 +162,7 @@ TEST(DigestMerger, DoesNotJoinWhatCannotBeTheSame) {
   // The root of a broadcast goes on at once.
   digest::Digest root = early, receiver = WorkerWithCalls(9);
   for (digest::Digest* digest : {&root, &receiver})
-    for (digest::DigestCollective& call : digest->collectives)
+    for (digest::Collective& call : digest->collectives)
       call.kind = digest::CollectiveKind::kBroadcast;
   EXPECT_THAT(MergeAll({root, receiver}).unknown, IsEmpty());
   for (digest::Digest* digest : {&root, &receiver}) digest->clock_error_ns.reset();

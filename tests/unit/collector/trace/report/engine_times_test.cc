@@ -12,7 +12,7 @@ constexpr std::int64_t kEngineMs = 1'000'000;
 // An engine whose iterations follow one another.
 class EngineDigest {
  public:
-  void Run(std::int64_t ms, const digest::DigestBatch& batch) {
+  void Run(std::int64_t ms, const digest::Batch& batch) {
     const std::int64_t end_ns = now_ns_ + ms * kEngineMs;
     digest_.steps.push_back({.number = static_cast<std::int64_t>(digest_.steps.size()),
                              .begin_ns = now_ns_,
@@ -34,10 +34,10 @@ class EngineDigest {
   std::int64_t now_ns_ = kEngineMs;
 };
 
-digest::DigestBatch Decodes(std::int64_t requests, std::int64_t running_before = -1) {
+digest::Batch Decodes(std::int64_t requests, std::int64_t running_before = -1) {
   return {.decode_requests = requests, .decode_tokens = requests, .running_before = running_before};
 }
-digest::DigestBatch Prefills(std::int64_t tokens, std::int64_t running_before = -1) {
+digest::Batch Prefills(std::int64_t tokens, std::int64_t running_before = -1) {
   return {.prefill_requests = 1, .prefill_tokens = tokens, .running_before = running_before};
 }
 

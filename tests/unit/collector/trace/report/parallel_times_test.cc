@@ -28,12 +28,11 @@ std::vector<digest::Digest> PipelineJob(const std::vector<std::int64_t>& own_ms,
     digest.clock_error_ns = 1000;
     digest.knows = {.device = true, .steps = true};
     digest.names = {"train", "send", "all-reduce"};
-    digest::DigestCommunicator pipeline{.name = "2 mesh_pp", .size = workers / 2};
+    digest::Communicator pipeline{.name = "2 mesh_pp", .size = workers / 2};
     for (std::uint32_t other = rank % 2; other < workers; other += 2)
       pipeline.ranks.push_back(other);
     const std::uint32_t first = rank - rank % 2;
-    const digest::DigestCommunicator data{
-        .name = "1 mesh_dp", .size = 2, .ranks = {first, first + 1}};
+    const digest::Communicator data{.name = "1 mesh_dp", .size = 2, .ranks = {first, first + 1}};
     digest.communicators = {pipeline, data};
     if (told) digest.groups = digest.communicators;
     if (!told) digest.communicators[0].name = "2";

@@ -147,7 +147,7 @@ TEST(CompareRuns, TellsWhatElseDiffersBetweenTheRuns) {
   const RunComparison found = CompareRuns(SummaryOf({.seed = 14}), SummarizeRun(other));
   EXPECT_THAT(found.unknown, Contains(HasSubstr("different names: train before and ProfilerStep")));
   EXPECT_THAT(found.unknown, Contains(HasSubstr("8 and 4 workers")));
-  EXPECT_THAT(found.unknown, Contains("input is told by the run before only"));
+  EXPECT_THAT(found.unknown, Contains("input is shown by the run before only"));
   EXPECT_THAT(found.unknown, Contains(HasSubstr("not comparable")));
   EXPECT_THAT(ChangedOps(found), IsEmpty());
 }
@@ -183,7 +183,7 @@ TEST(CompareRuns, NothingIsDecidedOfOneWorkersOperationWithoutQuantiles) {
       SimulateRun({.seed = 20, .workers = 1, .factors = {{"gemm_large", 3}}});
   const RunComparison known = CompareRuns(before, SummarizeRun(digests));
   EXPECT_EQ(OpOf(known, "gemm_large").verdict, OpVerdict::kLonger);
-  for (digest::DigestOp& op : digests[0].ops) op.p50_ns = op.p99_ns = 0;
+  for (digest::Op& op : digests[0].ops) op.p50_ns = op.p99_ns = 0;
   const RunComparison unknown = CompareRuns(before, SummarizeRun(digests));
   EXPECT_EQ(OpOf(unknown, "gemm_large").verdict, OpVerdict::kNotDecidable);
   EXPECT_NEAR(OpOf(unknown, "gemm_large").self.after / 1e6, 60, 8);

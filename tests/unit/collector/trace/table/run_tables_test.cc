@@ -24,7 +24,7 @@ struct Disk {
   std::string refuses_to_open{};
   std::size_t room = 1 << 20;
 
-  class File : public TableOutput {
+  class File : public Output {
    public:
     File(Disk& disk, std::string name) : disk_(disk), name_(std::move(name)) {}
     absl::Status Write(std::string_view piece) override {
@@ -45,7 +45,7 @@ struct Disk {
 
   OpenOutput Opener() {
     return [this](std::string_view table,
-                  std::string_view worker) -> absl::StatusOr<std::unique_ptr<TableOutput>> {
+                  std::string_view worker) -> absl::StatusOr<std::unique_ptr<Output>> {
       if (table == refuses_to_open) return absl::PermissionDeniedError("denied");
       return std::make_unique<File>(*this, StrCat(table, "/", worker));
     };

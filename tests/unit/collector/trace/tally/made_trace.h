@@ -14,7 +14,7 @@ struct MadeTrace {
   explicit MadeTrace(std::string xspace)
       : made(std::move(xspace)), derived(*xplane::Space::Read(made.index.derived())) {}
 
-  TallySource source() const {
+  Source source() const {
     return {.index = &made.index, .space = &made.space, .derived = &derived, .trace = made.trace};
   }
 

@@ -61,7 +61,7 @@ Tally TallyOf(std::int64_t time_ps, std::string_view launched_by) {
 }
 
 TEST(TallyMerger, SumsWorkersAndNamesTheOddOne) {
-  TallyMerger merger(4);
+  Merger merger(4);
   for (std::uint32_t worker = 0; worker < 4; ++worker)
     merger.Add(worker, TallyOf(worker == 2 ? 900 : 100, worker == 2 ? "aten::bmm" : "aten::mm"));
   const MergedTally merged = std::move(merger).Finish();
@@ -87,14 +87,14 @@ TEST(TallyMerger, SumsWorkersAndNamesTheOddOne) {
 TEST(TallyMerger, CallsOfOtherGroupsAreOtherRows) {
   Tally first = TallyOf(100, ""), second = TallyOf(100, "");
   second.communication.rows[0].group = "1";
-  TallyMerger merger(2);
+  Merger merger(2);
   merger.Add(0, first);
   merger.Add(1, second);
   EXPECT_EQ(std::move(merger).Finish().communication.rows.size(), 2u);
 }
 
 TEST(TallyMerger, RowsAreBounded) {
-  TallyMerger merger(2);
+  Merger merger(2);
   std::vector<std::string> names;
   names.reserve(2 * kMaxRows);
   for (std::uint32_t worker = 0; worker < 2; ++worker) {

@@ -249,7 +249,7 @@ void ExpectDigestsNumbers(const std::string& xspace) {
   const Tally tally = *TallyTrace(trace.source());
   const digest::Digest digest = *digest::ComputeDigest(trace.made.space, "w");
   std::size_t compared = 0;
-  for (const digest::DigestOp& op : digest.ops) {
+  for (const digest::Op& op : digest.ops) {
     if (op.kind == digest::WorkKind::kHost || op.kind == digest::WorkKind::kScope) continue;
     const TallyRow& row = RowNamed(tally.kernels, digest.names[op.name]);
     EXPECT_EQ(row.count, op.count) << row.name;
@@ -379,7 +379,7 @@ TEST(TallyTrace, EndsWhenNobodyWaits) {
   gpu.BeginLine(7, "Stream #7(Compute)", 0);
   for (std::int64_t i = 0; i < 70'000; ++i) gpu.AddEvent(gpu.EventId("kernel"), i * kUs, kUs);
   const MadeTrace trace(gpu.Encode());
-  TallySource source = trace.source();
+  Source source = trace.source();
   source.is_gone = [] { return true; };
   EXPECT_TRUE(absl::IsCancelled(TallyTrace(source).status()));
 }
@@ -388,7 +388,7 @@ TEST(TallyTrace, EndsWhenNobodyWaits) {
 TEST(TallyTrace, AnIndexThatDoesNotFitIsRefused) {
   const MadeTrace trace(LinearStep());
   const xplane::Space nothing;
-  TallySource source = trace.source();
+  Source source = trace.source();
   source.space = &nothing;
   EXPECT_TRUE(absl::IsDataLoss(TallyTrace(source).status()));
   source = trace.source();

@@ -17,7 +17,7 @@
 #include "agent/recorder/directory_files.h"
 #include "common/base/file_descriptor.h"
 #include "common/base/mutex.h"
-#include "common/text/utf8.h"
+#include "common/text/safe_text.h"
 
 namespace strobe::source {
 namespace {
