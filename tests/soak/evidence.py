@@ -1,10 +1,10 @@
 """Thousands of orders to the evidence thread of programs whose threads run all the time, with each Python that is here:
 
-    build/venv/bin/python -m tests.soak.evidence [--orders 10000] [--idle-seconds 60] [--frameworks [--seconds 300]]
+    build/venv/bin/python -m tests.soak.evidence [--orders 10000] [--idle-seconds 60] [--frameworks [--seconds 300] [--python PATH]]
 
 Says how many stacks were proven, how many of those are impossible (the program's call graph is known) and what the thread costs while nobody asks.
-With --frameworks, of a job of four PyTorch ranks and of a JAX program, which train meanwhile; the ranks dump their Flight Recorders too. Exits with 0 if
-no program died and no proven stack is wrong.
+With --frameworks, of a job of four PyTorch ranks and of a JAX program, which train meanwhile; the ranks dump their Flight Recorders too. With --python, only
+of ranks of this interpreter, which has PyTorch. Exits with 0 if no program died and no proven stack is wrong.
 """
 
 import argparse
@@ -18,6 +18,7 @@ from pathlib import Path
 from tests.bench.inproc import package
 from tests.integration.test_inproc_xla import jax_trainer
 from tests.support.evidence import AGENT, COLLECTIVES, PYTHONS, STACKS, evidence_file, order, stacks
+from tests.support.inproc import TORCH_PYTHON
 from tests.support.processes import BUILD, ROOT, Group
 from tests.support.protos import generate
 from tests.support.stuck_job import StuckJob
@@ -85,16 +86,18 @@ def tell(name, counts, alive):
     return alive and not wrong
 
 
-def soak_frameworks(group, directory, orders, seconds):
+def soak_frameworks(group, directory, orders, seconds, python):
     site = package(directory)
     generate(BUILD / "bench" / "protos")
-    job = StuckJob(group, directory, site, "none")
+    job = StuckJob(group, directory, site, "none", python=python or TORCH_PYTHON)
     job.groups_are_told()
     with ThreadPoolExecutor(job.RANKS) as threads:
         counts = list(threads.map(lambda path: torment(path, "stuck_loop.py", orders, seconds), sorted((job.dir / "agent").glob("*.evidence"))))
     good = tell("PyTorch", counts, all(rank.running() for rank in job.ranks))
     for rank in job.ranks:
         rank.stop()
+    if python:
+        return good
     folder = directory / "jax"
     folder.mkdir()
     trainer = jax_trainer(group, folder, site, "newest")
@@ -109,10 +112,11 @@ def main():
     parser.add_argument("--idle-seconds", type=int, default=60)
     parser.add_argument("--frameworks", action="store_true")
     parser.add_argument("--seconds", type=int, default=300, help="at most, for each framework")
+    parser.add_argument("--python")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as directory, Group(Path(directory) / "logs") as group:
         if options.frameworks:
-            return 0 if soak_frameworks(group, Path(directory), options.orders, options.seconds) else 1
+            return 0 if soak_frameworks(group, Path(directory), options.orders, options.seconds, options.python) else 1
         good = [soak(group, Path(directory), version, options.orders, options.idle_seconds) for version in PYTHONS]
     return 0 if all(good) else 1
 

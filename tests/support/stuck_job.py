@@ -75,11 +75,11 @@ class Forks:
 
 
 class StuckJob:
-    """Ranks of one pod. With `forks`, they are forked by it."""
+    """Ranks of one pod. With `forks`, they are forked by it, otherwise run by `python`."""
 
     RANKS, BAD = 4, 2
 
-    def __init__(self, group, directory, package, fault, step=20, forks=None):
+    def __init__(self, group, directory, package, fault, step=20, forks=None, python=TORCH_PYTHON):
         self.dir = directory / "strobe"
         self.dir.mkdir()
         address = f"127.0.0.1:{free_port()}"
@@ -87,7 +87,7 @@ class StuckJob:
                                                self.dir / "agent", "--insecure-plaintext"]).wait_for("strobe-sidecar serves", 20)
         arguments = [fault, str(self.BAD), str(step)]
         self.ranks = [forks.begin(environment, arguments) if forks else
-                      group.start(f"rank-{environment['RANK']}", [TORCH_PYTHON, LOOP, *arguments], env={"PYTHONPATH": str(package), **environment})
+                      group.start(f"rank-{environment['RANK']}", [python, LOOP, *arguments], env={"PYTHONPATH": str(package), **environment})
                       for environment in environments([self.dir] * self.RANKS)]
         for process in self.ranks:
             process.wait_for("ready", 120)
