@@ -3,7 +3,6 @@
 #include <gmock/gmock.h>
 
 #include <array>
-#include <cstring>
 #include <string>
 #include <vector>
 
@@ -102,13 +101,12 @@ TEST_F(ActivityTest, ANameIsWrittenOnceForAllBuffers) {
 
 // CUPTI reuses the memory of a name after its module was unloaded.
 TEST_F(ActivityTest, AnotherNameAtTheSameAddressIsNoticedInTheNextBuffer) {
-  std::array<char, 8> name{};
-  std::strcpy(name.data(), "gemm");
+  std::string name = "gemm";
   ActivityWriter writer = NewBuffer();
-  Write(writer, name.data());
-  std::strcpy(name.data(), "relu");
+  Write(writer, name.c_str());
+  name.replace(0, name.size(), "relu");
   ActivityWriter next = NewBuffer();
-  Write(next, name.data());
+  Write(next, name.c_str());
   EXPECT_THAT(Read(), ElementsAre("1=gemm", "1", "2=relu", "2"));
 }
 
