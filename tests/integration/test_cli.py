@@ -1,10 +1,15 @@
 """The strobe command: captures without Kubernetes, help texts and completion."""
 
+import contextlib
+import fcntl
 import json
 import os
+import pty
 import re
 import signal
+import struct
 import subprocess
+import termios
 import time
 
 import pytest
@@ -179,6 +184,7 @@ def test_the_outcomes_page_is_made_from_the_table():
     assert all(f"| {each['detected']} |" in table and f"| {each['remedy']} |" in table for each in outcomes)
     one = strobe("outcomes", "LateStart").stdout
     assert one.startswith("LateStart\n") and "start.guard" in one
+    assert strobe("outcomes", "latestart").stdout == one
     assert strobe("outcomes", "Nonsense").returncode == 2
 
 
@@ -193,7 +199,14 @@ def test_a_file_is_no_logdir(arguments, tmp_path):
     assert file.exists()
 
 
-COMMANDS = ["capture", "ls", "cp", "rm", "inspect", "report", "convert", "fleet", "merge", "view", "serve", "why", "stacks", "outcomes", "kube", "completion"]
+@pytest.mark.parametrize("arguments", [("ls",), ("rm", "--all", "--yes"), ("cp", "--all"), ("fleet", "--out")])
+def test_a_folder_that_does_not_exist_is_no_empty_logdir(arguments, tmp_path):
+    command, *flags = arguments
+    done = strobe(command, tmp_path / "wrong", *flags, *([tmp_path / "to"] if command in ("cp", "fleet") else []))
+    assert done.returncode == 1 and done.stderr == f"NotFound: there is no directory {tmp_path}/wrong\n", done.stderr
+
+
+COMMANDS = ["capture", "view", "report", "inspect", "why", "stacks", "ls", "cp", "rm", "convert", "merge", "fleet", "serve", "kube", "outcomes", "completion"]
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -214,6 +227,33 @@ def test_help_has_common_flags_first_and_the_others_below_headings(command):
     assert all(len(names) <= 15 for names in flags.values()), flags
 
 
+def on_terminal(*command, columns=80, term="xterm"):
+    """What the command prints on such a terminal."""
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    with subprocess.Popen([BIN / "strobe", *command], stdout=theirs, stderr=theirs, env={**os.environ, "TERM": term}):
+        os.close(theirs)
+        text = b""
+        with contextlib.suppress(OSError):  # EIO at the end.
+            while more := os.read(ours, 65536):
+                text += more
+    os.close(ours)
+    return text.decode().replace("\r\n", "\n")
+
+
+def test_progress_is_rewritten_only_where_that_is_possible():
+    command = ["capture", "--insecure-plaintext", "--workers", f"localhost:{free_port()}", "--logdir", "/tmp/none", "--attempts", "1"]
+    assert "\033[J" in on_terminal(*command) and "\033" not in on_terminal(*command, term="dumb")
+
+
+@pytest.mark.parametrize("columns", [50, 80, 200])
+def test_help_fits_the_terminal(columns):
+    for command in [(), *((name,) for name in COMMANDS)]:
+        explained = on_terminal(*command, "--help", columns=columns).partition("\nExample")[0]
+        wide = [line for line in explained.splitlines() if len(line) > min(columns, 100) and " " in line.strip()]
+        assert not [line for line in wide if not line.startswith("Usage: ")], wide
+
+
 def test_the_list_of_commands_is_complete():
     listed = strobe("--help").stdout.partition("Subcommands:\n")[2].split("\n\n")[0]
     assert [line.split()[0] for line in listed.splitlines() if line.startswith("  ") and line[2] != " "] == COMMANDS
@@ -222,8 +262,12 @@ def test_the_list_of_commands_is_complete():
 def test_bash_completes_commands_and_flags():
     script = strobe("completion", "bash").stdout
     probe = script + '\nCOMP_WORDS=(strobe capture --log); COMP_CWORD=2; _strobe; echo "${COMPREPLY[@]}"\n' \
-                     'COMP_WORDS=(strobe c); COMP_CWORD=1; _strobe; echo "${COMPREPLY[@]}"\n'
-    assert subprocess.run(["bash", "-c", probe], capture_output=True, text=True).stdout.split("\n")[:2] == ["--logdir", "capture cp convert completion"]
+                     'COMP_WORDS=(strobe c); COMP_CWORD=1; _strobe; echo "${COMPREPLY[@]}"\n' \
+                     'COMP_WORDS=(strobe kube ca); COMP_CWORD=2; _strobe; echo "${COMPREPLY[@]}"\n' \
+                     'COMP_WORDS=(strobe kube capture --sel); COMP_CWORD=3; _strobe; echo "${COMPREPLY[@]}"\n' \
+                     'COMP_WORDS=(strobe view ""); COMP_CWORD=2; _strobe; echo "${COMPREPLY[@]}"; complete -p strobe\n'
+    assert subprocess.run(["bash", "-c", probe], capture_output=True, text=True).stdout.splitlines() == [
+        "--logdir", "capture cp convert completion", "capture cancel", "--selector", "", "complete -o default -F _strobe strobe"], "and then files"
     assert strobe("completion", "tcsh").returncode == 2
 
 

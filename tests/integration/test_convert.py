@@ -172,6 +172,16 @@ def test_statistics_come_as_a_table_or_as_json(jax_trace, tmp_path):
     assert kinds == {(row["plane"], row["event"]): int(row["count"]) for row in table} and len(kinds) > 5
 
 
+@pytest.mark.parametrize("name, to", [("t.pftrace", "perfetto"), ("t.csv.gz", "stats"), ("t.xplane.pb", "xplane"), ("t.index", "index"), ("t.json", "chrome"), ("t", "chrome")])
+def test_the_files_name_chooses_the_format(jax_trace, tmp_path, name, to):
+    (tmp_path / "given").mkdir()
+    strobe("convert", jax_trace, "-o", tmp_path / name)
+    strobe("convert", jax_trace, "--to", to, "-o", tmp_path / "given" / name)
+    assert (tmp_path / name).read_bytes() == (tmp_path / "given" / name).read_bytes()
+    strobe("convert", jax_trace, "--to", "chrome", "-o", tmp_path / name)  # --to decides.
+    assert ((tmp_path / name).read_bytes() == (tmp_path / "given" / name).read_bytes()) == (to == "chrome")
+
+
 def test_inspect_says_why_a_trace_is_empty(jax_trace, tmp_path):
     """Works for the trace of any profiler, without a cluster."""
     (good,) = json.loads(strobe("inspect", jax_trace, "--output", "json").stdout)

@@ -282,7 +282,7 @@ def too_large_for_the_sidecar(scene):
 ROWS = [
     ("SidecarMissing", no_sidecar, "no container strobe-sidecar"),
     ("WorkerMissing", no_pod, "no such pod"),
-    ("Unreachable", sidecar_killed, "sidecar at 127.0.0.1"),
+    ("Unreachable", sidecar_killed, "no answer at 127.0.0.1"),
     ("Busy", session_held, ""),
     ("Busy", cupti("enable:1=26"), "DCGM"),
     ("Busy", cupti("subscribe=39"), "another profiler holds CUPTI"),

@@ -303,7 +303,7 @@ def test_copies_of_all_vendors_and_devices_of_all_kinds_are_told(tmp_path):
     trace.write_text(json.dumps({"deviceProperties": [{"id": 0, "name": "Gaudi"}], "traceEvents": mtia[:2]}))
     worker, percents = time_of_report(trace)
     assert percents is None and worker["knows"]["deviceUntold"] and not worker["knows"]["hostDevice"]
-    assert "Some traces tell of a device, but not what ran on it" in strobe("report", trace).stdout
+    assert "Some traces have a device, but not what ran on it" in strobe("report", trace).stdout
 
 
 def json_counts(path):

@@ -187,7 +187,7 @@ def test_a_process_that_did_not_announce_itself_is_missed(told_by, kubectl, oper
         assert row["name"] == f"process {trainers[2].pid}" and "FileNotFoundError" in row["message"]
         return
     assert condition(request, "Failed")["reason"] == "WorkerMissing", request["status"]
-    assert condition(request, "Failed")["message"].startswith("2 of 3 workers Ok, all of 0 of 1 pods")
+    assert condition(request, "Failed")["message"].startswith("2 of 3 workers Ok, 0 of 1 pods complete, at least 1 wanted")
     assert request["status"]["workers"]["summary"] == "2/3"
     assert outcomes(request) == {"worker-0/2": "WorkerMissing"}
     assert [(w["name"], w["rank"], w["outcome"]) for w in workers] == [("worker-0.0", 0, "Ok"), ("worker-0.1", 1, "Ok"), ("worker-0.2", 2, "WorkerMissing")]
