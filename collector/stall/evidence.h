@@ -26,7 +26,7 @@ enum class ProcessState : std::uint8_t { kUnknown, kThere, kStopped, kGone };
 struct RankEvidence {
   std::string label{};  // The pod and process, if known.
   std::optional<FlightRecord> flight{}, flight_later{};
-  std::size_t flight_hash = 0;  // Of the bytes of `flight`.
+  std::size_t flight_hash = 0;  // The hash of the bytes of `flight`.
   std::optional<CollectiveRecord> collectives{}, collectives_later{};
   std::optional<StackDump> stacks{}, stacks_later{};
   std::vector<FlightGroup> groups{};  // The process groups, as the process itself knows them.

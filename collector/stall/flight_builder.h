@@ -84,7 +84,7 @@ class FlightBuilder {
   absl::Status CheckKept() const;
 
   FlightRecord record_{};
-  std::size_t kept_bytes_ = 0;  // Of texts and groups.
+  std::size_t kept_bytes_ = 0;  // What texts and groups take.
   std::map<std::string, std::uint32_t, std::less<>> texts_{};
   std::map<std::pair<std::string, std::string>, std::uint32_t> groups_{};
 };

@@ -372,7 +372,8 @@ class Judge {
 
   // Did its main thread stand at one place all the time, and not come back to it?
   bool RestedBetweenLooks(int rank) const {
-    constexpr std::int64_t kWakingNs = 5'000'000;  // Of a thread that looks for something at times.
+    // What a thread takes that wakes now and then to look for something.
+    constexpr std::int64_t kWakingNs = 5'000'000;
     const RankEvidence& one = evidence_.ranks.at(rank);
     if (!one.stacks || !one.stacks_later) return false;
     const StackThread* before = one.stacks->main_thread();
