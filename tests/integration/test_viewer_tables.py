@@ -228,6 +228,36 @@ def test_the_tables_of_the_page(gpu_view, session_group, torch_run, gpu_run):
     assert done.returncode == 0, done.stdout[-12_000:] + done.stderr[-2_000:]
 
 
+def deep_rank():
+    """One rank of a GPU whose Python frames lie in five others that last as long as the recording, and are deep at its end, with memory and a
+    process without a name."""
+    trace = gpu_trace.make(0)
+    trace["distributedInfo"].update(rank=0, world_size=1)
+    events = trace["traceEvents"]
+    spans = [event for event in events if event["ph"] == "X"]
+    begin, last = min(event["ts"] for event in spans) - 20, max(event["ts"] + event["dur"] for event in spans)
+    end = last + 100
+    frames = [{"ph": "X", "cat": "python_function", "name": f"app/main.py({depth}): outer_{depth}", "pid": 100, "tid": 100, "ts": begin + depth,
+               "dur": end - begin - 2 * depth, "args": {}} for depth in range(5)]
+    frames += [{"ph": "X", "cat": "python_function", "name": f"app/end.py({depth}): inner_{depth}", "pid": 100, "tid": 100, "ts": last + 10 + depth,
+                "dur": 60 - 2 * depth, "args": {}} for depth in range(16)]
+    memory = [{"ph": "i", "s": "t", "cat": "cpu_instant_event", "name": "[memory]", "pid": 100, "tid": 100, "ts": begin + 10 + i * (end - begin) // 20,
+               "args": {"Total Allocated": (i + 1) << 20, "Total Reserved": 32 << 20, "Bytes": 1 << 20, "Addr": i, "Device Id": 0, "Device Type": 1}}
+              for i in range(20)]
+    other = {"ph": "X", "cat": "overhead", "name": "Buffer Flush", "pid": 2, "tid": 0, "ts": begin + 50, "dur": 40}
+    trace["traceEvents"] = [*events, *frames, *memory, other]
+    return trace
+
+
+def test_one_rank_with_deep_stacks(session_group, tmp_path):
+    (tmp_path / "rank0.trace.json").write_text(json.dumps(deep_rank()))
+    view = View(session_group, "deep", tmp_path / "rank0.trace.json", "--cache", "none")
+    view.loaded()
+    done = subprocess.run(["node", "--test", ROOT / "tests/browser/stacks.test.mjs"], capture_output=True, text=True, timeout=540, env={
+        **os.environ, "STROBE_VIEW": view.url, "STROBE_BROWSER": str(BUILD / "tools/browser"), "STROBE_SHOTS": str(BUILD / "shots")})
+    assert done.returncode == 0, done.stdout[-12_000:] + done.stderr[-2_000:]
+
+
 def by_step(trace):
     """The own time of each name on the device, in us of a step, and the begin and length of each step, in us."""
     events = [event for event in trace["traceEvents"] if event["ph"] == "X"]
