@@ -14,11 +14,9 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 from tests.bench import bars
+from tests.bench.serve import serve_team
 from tests.bench.viewer import ROWS, WIDTH
-from tests.support.control_plane import ControlPlane, Kubectl
 from tests.support.processes import BIN, Group, high_water
-from tests.support.rights import await_right
-from tests.support.serving import Serve, serve_config
 
 WORKERS, EVENTS = 16, 1_000_000
 REQUESTS = 64  # At once, of the user who asks for much.
@@ -103,16 +101,7 @@ def run(directory):
     make(directory / "served")
     rows, worst, peak = [], 0, 0
     with Group(directory / "neighbour-logs") as group:
-        plane = ControlPlane(group, directory / "neighbour-cluster").start()
-        admin = Kubectl(plane.kubeconfig, "team")
-        admin.install_crds()
-        admin.create_namespace("team")
-        admin.run("create", "role", "runs", "--verb=get", "--resource=profilerequests.strobe.dev")
-        admin.run("create", "rolebinding", "runs", "--role=runs", "--group=team")
-        await_right(admin, "get", "profilerequests.strobe.dev", groups=["team"])
-        config = serve_config([{"url": str(directory / "served"), "namespace": "team"}], accessCache="30s",
-                              cache={"directory": str(directory / "neighbour-cache")})
-        serve = Serve(group, "serve", directory, config, plane.kubeconfig)
+        serve = serve_team(group, "neighbour", directory, directory / "served")
         while (description := json.loads(get(serve.port, "bob", f"/api/run?run={RUN}")[1])).get("loading"):
             time.sleep(0.2)
         asked = {"nothing": []} | questions(description["endPs"])

@@ -59,6 +59,19 @@ def load(serve, users):
     return times[len(times) // 2] * 1e3, times[int(len(times) * 0.95)] * 1e3, len(times) / SECONDS, cpu / len(times) * 1e3
 
 
+def serve_team(group, name, directory, logdir):
+    """`strobe serve` for the runs of a logdir, which a group of users may see."""
+    plane = ControlPlane(group, directory / f"{name}-cluster").start()
+    admin = Kubectl(plane.kubeconfig, "team")
+    admin.install_crds()
+    admin.create_namespace("team")
+    admin.run("create", "role", "runs", "--verb=get", "--resource=profilerequests.strobe.dev")
+    admin.run("create", "rolebinding", "runs", "--role=runs", "--group=team")
+    await_right(admin, "get", "profilerequests.strobe.dev", groups=["team"])
+    config = serve_config([{"url": str(logdir), "namespace": "team"}], accessCache="30s", cache={"directory": str(directory / f"{name}-cache")})
+    return Serve(group, "serve", directory, config, plane.kubeconfig)
+
+
 def run(directory):
     logdir = directory / "served"
     for i in range(RUNS):
@@ -67,15 +80,7 @@ def run(directory):
         subprocess.run([BIN / "make_xspace", "1000000", folder / "worker-0.xplane.pb"], check=True)
     names = [f"team/{folder.name}" for folder in (logdir / "plugins/profile").iterdir()]
     with Group(directory / "serve-logs") as group:
-        plane = ControlPlane(group, directory / "serve-cluster").start()
-        admin = Kubectl(plane.kubeconfig, "team")
-        admin.install_crds()
-        admin.create_namespace("team")
-        admin.run("create", "role", "runs", "--verb=get", "--resource=profilerequests.strobe.dev")
-        admin.run("create", "rolebinding", "runs", "--role=runs", "--group=team")
-        await_right(admin, "get", "profilerequests.strobe.dev", groups=["team"])
-        config = serve_config([{"url": str(logdir), "namespace": "team"}], accessCache="30s", cache={"directory": str(directory / "serve-cache")})
-        serve = Serve(group, "serve", directory, config, plane.kubeconfig)
+        serve = serve_team(group, "serve", directory, logdir)
         rows = []
         ends = {}
         first = User(serve, 0, "", 0)

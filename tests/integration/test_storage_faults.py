@@ -26,10 +26,6 @@ def is_part(method, path):
     return method == "PUT" and "partNumber" in path
 
 
-def is_commit(method, path):
-    return method == "POST" and "uploadId" in path
-
-
 @pytest.fixture(scope="module")
 def server(session_group, tmp_path_factory):
     return Versity(session_group, tmp_path_factory.mktemp("faults")).start()

@@ -8,7 +8,6 @@ import socket
 import struct
 import subprocess
 import tempfile
-import time
 from pathlib import Path
 
 from tests.support.inproc import Trainer
@@ -137,7 +136,3 @@ def await_phase(process, phase):
 def kill(process):
     os.kill(process.pid, signal.SIGKILL)
     process.popen.wait(10)
-
-
-def sleep_until(moment):
-    time.sleep(max(0, moment - time.time()))
