@@ -38,7 +38,7 @@ class Pauses:
         """
         what = f"a recording with {' and '.join(kind)}" if kind else "a recording"
         who = "all requests wait" if serves else "the program stands still"
-        why = f"{who} while {what} ends, which PyTorch 2.15 avoids"
+        why = f"{who} while {what} ends, which PyTorch 2.14 avoids"
         share = self._shares.get(kind)
         by = "as after the last one" if share is not None else "as seen in other servers"
         if share is None and serves and "stacks" in kind:

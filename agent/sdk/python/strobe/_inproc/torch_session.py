@@ -11,7 +11,7 @@ from typing import Any, Callable, TYPE_CHECKING
 
 from .changes import skip_destructors
 from .frameworks import release, version
-from .own_thread import thread_id
+from .own_thread import give_way, thread_id
 from .process import ranks
 from .recorder import Recorder, intercept, records
 from .request import Refused
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 # From this one on, PyTorch ends a recording without the interpreter's lock (its pull request
 # 187594).
-_ENDS_UNLOCKED = (2, 15, 0)
+_ENDS_UNLOCKED = (2, 14, 0)
 # Before it, CUPTI's next use after it was detached crashes programs with CUDA graphs.
 _DETACH_IS_SAFE = (12, 6, 0)
 # Older versions crash at the end of the program if Kineto's daemon recorded it (seen with 2.3.1,
@@ -160,9 +160,16 @@ class TorchRecorder(Recorder):
         disable = self.autograd._disable_profiler
         holds_lock = release(version("torch")) < _ENDS_UNLOCKED
 
+        def disable_in_turn():
+            with self.turn.lent():
+                return disable()
+
         def disable_unlocked():
-            ours = holds_lock and self._may_unlock() and self.turn.is_ours()
-            return stop(disable, self.torch._C._autograd) if ours else disable()
+            if not self._may_unlock() or not self.turn.is_ours():
+                return disable()
+            if holds_lock:
+                return stop(disable, self.torch._C._autograd)
+            return give_way(disable_in_turn)
 
         disable_unlocked.strobe_original = disable.strobe_original
         self.autograd._disable_profiler = disable_unlocked

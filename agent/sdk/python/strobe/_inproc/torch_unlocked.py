@@ -10,6 +10,7 @@ import ctypes
 import sys
 import time
 
+from .own_thread import give_way
 from .switches import is_off
 
 _PROFILER = "_ZN5torch8autograd8profiler"
@@ -124,7 +125,7 @@ def stop(binding, bindings):
     # Without a recording, the C++ function raises, and no C++ exception may reach ctypes.
     if not can_stop(bindings) or not _function(_RUNS, ctypes.c_bool)():
         return binding()
-    address = _function(_STOP, _Returned)().words[0]
+    address = give_way(_function(_STOP, _Returned)).words[0]
     try:
         if 10**18 < _word_at(address) <= time.time_ns():  # It begins with the trace's start.
             return Recorded(address)
@@ -148,7 +149,8 @@ def save(result, path):
     ):
         return result.save(path)
     data = path.encode()
-    function(ctypes.c_void_p(address), ctypes.byref(_String(data, len(data))))
+    text = _String(data, len(data))
+    give_way(lambda: function(ctypes.c_void_p(address), ctypes.byref(text)))
 
 
 def empty(result):
@@ -163,7 +165,7 @@ def empty(result):
     if isinstance(result, Recorded):
         result.address = None
         if address is not None:
-            destruct(ctypes.c_void_p(address))
+            give_way(lambda: destruct(ctypes.c_void_p(address)))
     elif destruct is not None and construct is not None and address is not None:
-        destruct(ctypes.c_void_p(address))
+        give_way(lambda: destruct(ctypes.c_void_p(address)))
         construct(ctypes.c_void_p(address))
