@@ -1,6 +1,6 @@
 """How long a program stands still while its recording ends, with each PyTorch that is here (tests/frameworks/torch_version installs more).
 
-A training loop is captured in turns with the interpreter's lock held meanwhile, as PyTorch's own binding did before 2.15, and as Strobe ends it. Then
+A training loop is captured in turns with the interpreter's lock held meanwhile, as PyTorch's own binding did before 2.14, and as Strobe ends it. Then
 two daemons of a gloo group under an idle parent, as inference servers have them, are captured together. Operators are held against the programs' notes.
 """
 
@@ -16,13 +16,13 @@ from tests.support.processes import BUILD, ROOT, Group
 from tests.support.step_rig import host_events
 
 SECONDS, CAPTURES, LAYERS = 2, 6, 25
-# From 2.15 on, the binding releases the lock, so that its C++ function is called with it.
+# From 2.14 on, the binding releases the lock, so that its C++ function is called with it.
 HOLD = """
 import ctypes
 from strobe._inproc import torch_unlocked
 ours = torch.autograd.profiler._disable_profiler
 def held():
-    if tuple(map(int, torch.__version__.split(".")[:2])) < (2, 15):
+    if tuple(map(int, torch.__version__.split(".")[:2])) < (2, 14):
         return ours.strobe_original()
     function = ctypes.PyDLL(torch._C.__file__)[torch_unlocked._STOP]
     function.restype = torch_unlocked._Returned

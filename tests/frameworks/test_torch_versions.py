@@ -7,16 +7,18 @@
 import pytest
 
 from tests.integration.test_bootstrap import INJECTED
+from tests.integration.test_inproc import TICKS
 from tests.support.beside import Pod
-from tests.support.inproc import Trainer
+from tests.support.inproc import MS, Trainer
 from tests.support.processes import BUILD, ROOT
 from tests.support.step_rig import host_events
 
 VERSIONS = sorted(path.parent.name for path in BUILD.glob("torch-versions/*/.installed"))
+with_versions = pytest.mark.parametrize("version", VERSIONS or [pytest.param(None, marks=pytest.mark.skip(
+    reason="build/torch-versions is empty; tests/frameworks/torch_version VERSION installs one"))])
 
 
-@pytest.mark.skipif(not VERSIONS, reason="build/torch-versions is empty; tests/frameworks/torch_version VERSION installs one")
-@pytest.mark.parametrize("version", VERSIONS)
+@with_versions
 def test_recorded_or_refused_by_name_and_unharmed(group, tmp_path, protos, python_package, version):
     (tmp_path / "strobe/agent").mkdir(parents=True)
     (tmp_path / "strobe/python").symlink_to(python_package)
@@ -37,3 +39,22 @@ def test_recorded_or_refused_by_name_and_unharmed(group, tmp_path, protos, pytho
     assert "traced" in trainer.process.output() and trainer.trains()
     trainer.order("sys.exit(0)", wait=False)
     assert trainer.process.popen.wait(40) == 0, trainer.process.output()
+
+
+@with_versions
+def test_a_pause_is_told_where_there_is_one(group, tmp_path, python_package, version):
+    """Of a recording that PyTorch's own binding ends, such as one with memory. Version 2.14 was said to hold the interpreter's lock meanwhile."""
+    if tuple(int(part) for part in version.split(".")[:2]) < (2, 7):
+        pytest.skip("it is not recorded")
+    python = BUILD / "torch-versions" / version / "bin/python"
+    trainer = Trainer(group, tmp_path, python_package, command=[python, ROOT / "tests/e2e/torch_loop.py", tmp_path / "notes", tmp_path / "orders"])
+    trainer.announced("torch")
+    trainer.order(TICKS)
+    client = trainer.client()
+    client.capture(duration_ms=1000, torch={"memory": True})
+    note, stopped = client.until("prepared").get("note", ""), client.until("stopped")
+    client.until("done")
+    begin, took = stopped["stopped_ns"], stopped["stop_took_ns"]
+    trainer.order(f"open({str(tmp_path / 'ticks')!r}, 'w').write(str(sum({begin} <= tick <= {begin + took} for tick in ticks)))")
+    assert took > 100 * MS, "few operators were recorded"
+    assert ("the program stands still" in note) == (int((tmp_path / "ticks").read_text()) < 5), note
