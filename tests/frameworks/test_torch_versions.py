@@ -43,7 +43,7 @@ def test_recorded_or_refused_by_name_and_unharmed(group, tmp_path, protos, pytho
 
 @with_versions
 def test_a_pause_is_told_where_there_is_one(group, tmp_path, python_package, version):
-    """Of a recording that PyTorch's own binding ends, such as one with memory. Version 2.14 was said to hold the interpreter's lock meanwhile."""
+    """PyTorch's own binding ends a recording with memory. Version 2.14 was said to hold the interpreter's lock meanwhile."""
     if tuple(int(part) for part in version.split(".")[:2]) < (2, 7):
         pytest.skip("it is not recorded")
     python = BUILD / "torch-versions" / version / "bin/python"
