@@ -1,7 +1,8 @@
-"""Injects faults into live jobs of gloo ranks, each with its sidecar, and counts how often `strobe why` names class and ranks rightly, and an innocent
+"""Injects faults into live jobs of gloo ranks, and of two JAX processes, each with its sidecar, and counts how often `strobe why` names class and ranks rightly, and an innocent
 rank firmly. It is asked when a sidecar shows the sign, or when processes have ended, as a trigger does it.
 
     build/venv/bin/python -m tests.bench.hangs [--faults sleep,gil] [--runs 5] [--ranks 8] [--torch 2.8.0]
+    build/venv/bin/python -m tests.bench.hangs --faults jax-sleep,jax-kill [--runs 5]
 
 Other versions of PyTorch are those that tests/frameworks/torch_version has installed.
 
@@ -20,13 +21,16 @@ import tempfile
 import time
 from collections import Counter
 from dataclasses import dataclass, field
+from itertools import count
 from pathlib import Path
 
 from tests.bench import bars
 from tests.bench.inproc import package
+from tests.integration.test_inproc_xla import JAX as JAX_PACKAGES
+from tests.integration.test_inproc_xla import PLAIN_PYTHON
 from tests.support.inproc import TORCH_PYTHON
 from tests.support.ports import free_port
-from tests.support.processes import BIN, BUILD, Group
+from tests.support.processes import BIN, BUILD, ROOT, Group
 from tests.support.protos import generate
 from tests.support.stuck_job import Forks, environments
 
@@ -34,6 +38,13 @@ KINDS = {
     **dict.fromkeys(("sleep", "gil", "spin", "lock", "io", "loader", "swallowed", "middle", "two", "transfer", "async", "rendezvous", "save", "pause"), "host"),
     "sigstop": "silent", **dict.fromkeys(("exit0", "exit", "kill", "raise", "shape"), "gone"), **dict.fromkeys(("skip", "barrier"), "other-branch"),
     **dict.fromkeys(("extra", "other"), "mismatch"), **dict.fromkeys(("none", "slow"), "progressing")}
+# Two JAX processes. No record has their collectives without NCCL, so that nothing tells who took the other branch, and that the job goes on.
+JAX = "jax-"
+KINDS |= {JAX + fault: kind for fault, kind in {
+    **dict.fromkeys(("sleep", "io", "gil"), "host"), "sigstop": "silent", **dict.fromkeys(("exit", "kill", "raise"), "gone"), "branch": "unknown",
+    "none": "unknown"}.items()}
+TORCH_FAULTS, JAX_FAULTS = ([fault for fault in KINDS if fault.startswith(JAX) == jax] for jax in (False, True))
+GO_ON = ("none", "slow", JAX + "none")
 # How long to wait for the sign. Jobs that go on must not show it for as long.
 PATIENCE_S, HEALTHY_S, PAUSE_S = 15, 5, 6
 DEAD_FOR_S = 1  # From the first death to the question: the others need a moment to die.
@@ -74,7 +85,7 @@ class Seen:
 
     @property
     def false_sign(self):
-        return KINDS[self.fault] == "progressing" and self.sign_s is not None
+        return self.fault in GO_ON and self.sign_s is not None
 
 
 @dataclass
@@ -85,6 +96,7 @@ class Pods:
     ranks: int = 4
     python: Path = TORCH_PYTHON
     addresses: list = field(default_factory=list)
+    numbers: count = field(default_factory=count)
 
     def start(self):
         import grpc
@@ -99,15 +111,19 @@ class Pods:
                 BIN / "strobe-sidecar", "--listen", self.addresses[-1], "--framework", f"127.0.0.1:{free_port()}", "--agent-dir", pod / "agent",
                 "--insecure-plaintext"]).wait_for("strobe-sidecar serves", 20)
             self.stubs.append(worker_pb2_grpc.WorkerStub(grpc.insecure_channel(self.addresses[-1])))
-        self.forks = Forks(self.group, self.directory, site, self.python)
+        self.prepare(site)
         return self
+
+    def prepare(self, site):
+        forks = Forks(self.group, self.directory, site, self.python)
+        self.begin_rank = lambda environment, arguments: forks.begin(environment, arguments)
 
     def begin(self, fault, bad, step):
         """Starts a job; returns once it is stuck, or, without a fault, runs."""
-        self.job = [self.forks.begin(environment, [fault, bad, step]) for environment in environments(self.folders)]
+        self.job = [self.begin_rank(environment, [fault.removeprefix(JAX), bad, step]) for environment in environments(self.folders)]
         for rank in self.job:
             rank.wait_for("ready", 60)
-        if fault == "none":
+        if fault.removeprefix(JAX) == "none":
             time.sleep(3)
         else:
             self.job[bad].wait_for("stuck", 60)
@@ -115,7 +131,7 @@ class Pods:
     def await_sign(self, fault):
         """Seconds until a sidecar shows the sign; None if none does, or if processes have ended."""
         began, died = time.monotonic(), None
-        while time.monotonic() - began < (HEALTHY_S if KINDS[fault] == "progressing" else PATIENCE_S):
+        while time.monotonic() - began < (HEALTHY_S if fault in GO_ON else PATIENCE_S):
             if any(stub.Describe(self.describe, timeout=20).stall.stalled for stub in self.stubs):
                 return time.monotonic() - began
             if died is None and not all(rank.running() for rank in self.job):
@@ -138,6 +154,15 @@ class Pods:
             rank.kill()
 
 
+class JaxPods(Pods):
+    """Each process of a job imports JAX itself."""
+
+    def prepare(self, site):
+        path = ":".join(str(part) for part in (site, JAX_PACKAGES / "newest", JAX_PACKAGES / "common"))
+        self.begin_rank = lambda environment, arguments: self.group.start(
+            f"jax-{next(self.numbers)}", [PLAIN_PYTHON, ROOT / "tests/e2e/stuck_jax.py", *arguments], env={"PYTHONPATH": path, **environment})
+
+
 def one_run(pods, fault, number):
     bad = number % pods.ranks
     # Pairs hand something on in even steps only.
@@ -152,7 +177,7 @@ def one_run(pods, fault, number):
             withdrawn = pods.why()[1]["class"] == "progressing"
     finally:
         pods.end()
-    truth = [] if KINDS[fault] == "progressing" else sorted({bad, (bad + 1) % pods.ranks}) if fault == "two" else [bad]
+    truth = [] if KINDS[fault] in ("progressing", "unknown") else sorted({bad, (bad + 1) % pods.ranks}) if fault == "two" else [bad]
     return Seen(fault, truth, verdict["class"], verdict["ranks"], verdict["confidence"], sign, seconds, withdrawn, verdict["text"])
 
 
@@ -184,13 +209,12 @@ def table(seen, what):
         ""])
 
 
-def measure(directory, faults, runs, ranks=4, version=None):
-    python = BUILD / "torch-versions" / version / "bin/python" if version else TORCH_PYTHON
+def measure(directory, faults, runs, what, kind=Pods, **how):
     protos = BUILD / "bench" / "protos"
     generate(protos)
     seen = []
     with Group(directory / "logs") as group:
-        pods = Pods(group, directory, ranks, python).start()
+        pods = kind(group, directory, **how).start()
         for number in range(runs):
             for at, fault in enumerate(faults):
                 one = one_run(pods, fault, number + at)
@@ -203,16 +227,29 @@ def measure(directory, faults, runs, ranks=4, version=None):
     bars.at_most("innocent ranks named firmly, runs", sum(one.innocent_firm for one in seen), 0)
     bars.at_most("jobs that go on and are said to stand still, runs", sum(one.false_sign for one in seen), 0)
     bars.at_most("from the question to the verdict, median, s", statistics.median(one.verdict_s for one in seen), 6)
-    return table(seen, f"{ranks} gloo ranks" + (f", PyTorch {version}" if version else ""))
+    return table(seen, what)
+
+
+def of_torch(directory, faults, runs, ranks=4, version=None):
+    python = BUILD / "torch-versions" / version / "bin/python" if version else TORCH_PYTHON
+    return measure(directory, faults, runs, f"{ranks} gloo ranks" + (f", PyTorch {version}" if version else ""), ranks=ranks, python=python)
+
+
+def of_jax(directory, faults, runs):
+    return measure(directory, faults, runs, "two JAX processes", JaxPods, ranks=2)
 
 
 def run(directory):
-    return measure(directory, list(KINDS), int(os.environ.get("STROBE_ROUNDS", "1")))
+    rounds, parts = int(os.environ.get("STROBE_ROUNDS", "1")), []
+    for name, judge, faults in (("torch", of_torch, TORCH_FAULTS), ("jax", of_jax, JAX_FAULTS)):
+        (directory / name).mkdir()
+        parts.append(judge(directory / name, faults, rounds))
+    return "\n".join(parts)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--faults", default=",".join(KINDS), help="some of " + ",".join(KINDS))
+    parser.add_argument("--faults", default=",".join(TORCH_FAULTS), help="some of " + ",".join(KINDS))
     parser.add_argument("--runs", type=int, default=1, help="of each fault")
     parser.add_argument("--ranks", type=int, default=4, help="an even number")
     parser.add_argument("--torch", help="the version, if it is not the tests' own")
@@ -221,7 +258,12 @@ def main():
     if not set(faults) <= set(KINDS):
         sys.exit(f"no fault {', '.join(set(faults) - set(KINDS))}")
     with tempfile.TemporaryDirectory() as directory:
-        print(measure(Path(directory), faults, options.runs, options.ranks, options.torch))
+        if set(faults) <= set(JAX_FAULTS):
+            print(of_jax(Path(directory), faults, options.runs))
+        elif set(faults) <= set(TORCH_FAULTS):
+            print(of_torch(Path(directory), faults, options.runs, options.ranks, options.torch))
+        else:
+            sys.exit("the faults are of PyTorch and of JAX: name those of one")
     missed = [bar for bar in bars.take() if not bar.reached]
     for bar in missed:
         print(bar.row("hangs"))

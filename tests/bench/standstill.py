@@ -165,7 +165,7 @@ def run(directory):
         f"### Who holds up a job of {RANKS} ranks\n",
         f"A real API server, its pods on no node, and all sidecars in one process share this machine with the operator. The ranks tell {bytes_told / 1e6:.0f} MB.\n",
         "| | | bar |", "|---|---|---|",
-        f"| from the question to the verdict, median of {ROUNDS} (range); sidecars take 1.6 s of it, and a sign comes 3 s before | "
+        f"| from the question to the verdict, median of {ROUNDS} (range); sidecars take 1.6 s of it, and look for the sign each second | "
         f"{statistics.median(verdicts):.1f} s ({min(verdicts):.1f} to {max(verdicts):.1f}) | 7 s |",
         f"| until each worker's files are in the run | {statistics.median(kept):.1f} s | |",
         f"| the operator's memory before, afterwards and at the peak | {idle:.0f} MiB, {resting:.0f} MiB, {peak:.0f} MiB | |",

@@ -1,6 +1,6 @@
 """A rank of a gloo job with tensor-, data- and pipeline-parallel ranks, of which one misbehaves. It knows nothing of Strobe:
 
-    stuck_loop.py FAULT RANK STEP      FAULT: "none", or one of those in `Rank`
+    stuck_loop.py FAULT RANK STEP      FAULT: "none", or one of those in faults.py and `Rank`
     stuck_loop.py --jobs FIFO          forks a rank for each line {"log": PATH, "env": {}, "arguments": [FAULT, RANK, STEP]}, so that PyTorch is
                                        imported once for many jobs; each begins as if it had imported PyTorch itself
 
@@ -10,78 +10,18 @@ Prints "ready" before the first step and "stuck" before the fault.
 import ctypes
 import json
 import os
-import queue
 import signal
 import sys
-import threading
 import time
 from datetime import timedelta
 
 import torch
 import torch.distributed as dist
-
-FOR_EVER = 100_000
-
-
-def load_batch_slowly():
-    time.sleep(FOR_EVER)
-
-
-def keep_the_lock():
-    ctypes.PyDLL(None).sleep(FOR_EVER)
-
-
-def wait_for_a_lock():
-    lock = threading.Lock()
-    lock.acquire()
-    lock.acquire()
-
-
-def spin():
-    while True:
-        pass
-
-
-def read_from_a_pipe():
-    read, _write = os.pipe()
-    os.read(read, 1)
-
-
-def wait_for_a_loader():
-    queue.Queue().get()
-
-
-def go_on_elsewhere():
-    """An exception was swallowed, and the program goes on without the others."""
-    while True:
-        time.sleep(0.5)
-
-
-def stop():
-    os.kill(os.getpid(), signal.SIGSTOP)
-
-
-def leave(code):
-    os._exit(code)
-
-
-def be_killed():
-    os.kill(os.getpid(), signal.SIGKILL)
-
-
-def fail():
-    raise ValueError("the batch has no labels")
-
-
-def rest():
-    time.sleep(6)
+from faults import WHILE_LOADING, load_batch_slowly, read_from_a_pipe
 
 
 class Rank:
-    # Where a step goes wrong, and how.
-    WHILE_LOADING = {
-        "sleep": load_batch_slowly, "gil": keep_the_lock, "lock": wait_for_a_lock, "spin": spin, "io": read_from_a_pipe, "loader": wait_for_a_loader,
-        "swallowed": go_on_elsewhere, "sigstop": stop, "exit0": lambda: leave(0), "exit": lambda: leave(1), "kill": be_killed, "raise": fail, "pause": rest}
+    # Where a step goes wrong, beside while it loads its batch, and how.
     BEHIND_GATHER = {"middle": load_batch_slowly, "two": load_batch_slowly, "transfer": load_batch_slowly}
     BEFORE_LOSS = {"async": load_batch_slowly}
     AT_THE_END = {"rendezvous": load_batch_slowly, "save": read_from_a_pipe}
@@ -160,7 +100,7 @@ class Rank:
             dist.barrier()
 
     def step(self):
-        self.may_fail(self.WHILE_LOADING)
+        self.may_fail(WHILE_LOADING)
         if self.rank == self.bad_rank and self.number >= self.bad_step and self.fault in self.LINGERS:
             self.says_stuck(self.fault)
             time.sleep(self.LINGERS[self.fault])
