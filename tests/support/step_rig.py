@@ -131,18 +131,29 @@ def host_events(path):
             yield plane.event_metadata[event.metadata_id].name, begin, begin + event.duration_ps // 1000
 
 
-def recorded_steps(path, loop):
-    """{number: (begin, end)} of a trace's complete steps, in Unix nanoseconds."""
-    found = {}
+def _steps(path, loop):
+    """(number, begin, end, other stats) of a trace's complete steps, in Unix nanoseconds."""
     for plane, line, zero in _host_lines(path):
         names = {i: entry.name for i, entry in plane.stat_metadata.items()}
         for event in line.events:
             if plane.event_metadata[event.metadata_id].name != loop:
                 continue
-            number = next((stat.int64_value or stat.uint64_value for stat in event.stats if names[stat.metadata_id] == "step_num"), None)
-            if number is None:
+            stats = {names[stat.metadata_id]: stat.int64_value or stat.uint64_value for stat in event.stats}
+            if "step_num" not in stats:
                 continue
             begin = zero + event.offset_ps // 1000
-            assert number not in found, f"step {number} twice"
-            found[number] = begin, begin + event.duration_ps // 1000
+            yield stats.pop("step_num"), begin, begin + event.duration_ps // 1000, stats
+
+
+def recorded_steps(path, loop):
+    """{number: (begin, end)} of a trace's complete steps, in Unix nanoseconds."""
+    found = {}
+    for number, begin, end, _ in _steps(path, loop):
+        assert number not in found, f"step {number} twice"
+        found[number] = begin, end
     return found
+
+
+def stats_of_steps(path, loop):
+    """{number: {stat: its value}} of the same steps."""
+    return {number: stats for number, _, _, stats in _steps(path, loop)}
