@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 
 from tests.bench import bars, chart_operator, protos
-from tests.bench.inproc import package
+from tests.bench.inproc import interval, package
 from tests.support.beside import Pod
 from tests.support.processes import BIN, PYTHON, ROOT, Group, context_switches, cpu_seconds
 from tests.support.secure import SecureSidecar
@@ -149,13 +149,6 @@ class Rig:
                 return "not captured"
             program.train(5, 3 * PERIOD)
         return f"captured {time.monotonic() - began:.0f} s after they began"
-
-
-def interval(differences):
-    """The median, and the bounds of its 95 % interval by resampling."""
-    rng = random.Random(1)
-    medians = sorted(statistics.median(rng.choices(differences, k=len(differences))) for _ in range(2000))
-    return statistics.median(differences), medians[50], medians[1949]
 
 
 def share(microseconds):

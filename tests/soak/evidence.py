@@ -17,7 +17,7 @@ from pathlib import Path
 
 from tests.bench.inproc import package
 from tests.integration.test_inproc_xla import jax_trainer
-from tests.support.evidence import AGENT, COLLECTIVES, PYTHONS, STACKS, evidence_file, order, stacks
+from tests.support.evidence import AGENT, COLLECTIVES, PYTHONS, STACKS, cpu_ns, evidence_file, order, stacks
 from tests.support.inproc import TORCH_PYTHON
 from tests.support.processes import BUILD, ROOT, Group
 from tests.support.protos import generate
@@ -28,14 +28,6 @@ def is_possible(names):
     """Whether the names, innermost first, are a stack of `spin` in tests/e2e/known_stacks.py."""
     inner = names[:names.index("spin")]
     return inner in ([], ["is_set"]) or set(inner) == {"recurse_briefly"} and len(inner) <= 6
-
-
-def cpu_ns(pid, name):
-    """The processor time of the thread with this name."""
-    for task in Path(f"/proc/{pid}/task").iterdir():
-        if (task / "comm").read_text().strip() == name:
-            return int((task / "schedstat").read_text().split()[0])
-    raise LookupError(name)
 
 
 def soak(group, directory, version, orders, idle_seconds):

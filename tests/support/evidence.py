@@ -19,6 +19,14 @@ def evidence_file(directory):
     return wait_until(lambda: sorted(directory.glob("*.evidence")), 20, "the evidence thread's file")[0]
 
 
+def cpu_ns(pid, name):
+    """The processor time of the thread with this name."""
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        if (task / "comm").read_text().strip() == name:
+            return int((task / "schedstat").read_text().split()[0])
+    raise LookupError(name)
+
+
 def order(path, wants=STACKS, between_ms=1, number=None):
     """Gives an order, and waits until it is done; returns after how many seconds."""
     number, began = number or time.time_ns(), time.monotonic()
