@@ -119,7 +119,7 @@ def test_no_event_argument_or_time_is_lost(torch_trace, tmp_path):
     assert {"/host:CPU", "Task Environment"} == {plane.name for plane in space.planes} and not space.warnings
     threads = {(line.id, line.name) for _, line, _, _, _, stats in events_of(space) if stats.get("cat") == "cpu_op"}
     named = {event["tid"]: event["args"]["name"] for event in file["traceEvents"] if event["name"] == "thread_name"}
-    assert len(threads) >= 2 and threads == {(tid, named.get(tid, str(tid))) for tid, _ in threads}, "Kineto does not name every thread"
+    assert len(threads) >= 2 and threads == {(tid, named.get(tid, f"thread {tid}")) for tid, _ in threads}, "Kineto does not name every thread"
 
 
 def test_memory_becomes_counters(memory_trace, tmp_path):
