@@ -43,8 +43,8 @@ struct ProgramFacts {
   bool rings_damaged = false;  // The positions of a ring are invalid.
   bool file_damaged = false;   // Pages of its file were lost.
   std::uint64_t kept = 0, lost = 0;
-  std::uint64_t tick_jump_ns = 0;  // See TickTimeline.
-  std::uint64_t cut = 0;           // Annotations of which a part of the text was cut.
+  std::uint64_t tick_jump_ns = 0;               // See TickTimeline.
+  std::uint64_t cut = 0;                        // Annotations of which a part of the text was cut.
   std::uint64_t collectives_without_entry = 0;  // See CollectiveActivity.
   DeviceStatus device{};
   // The time range of the device records.

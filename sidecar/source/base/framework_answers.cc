@@ -72,9 +72,8 @@ bool HasTrace(const FrameworkAnswer& answer) {
 }
 
 bool HasDevice(const TraceSummary& summary) {
-  return std::any_of(summary.planes.begin(), summary.planes.end(), [](const auto& plane) {
-    return xplane::IsDevicePlane(plane.name);
-  });
+  return std::any_of(summary.planes.begin(), summary.planes.end(),
+                     [](const auto& plane) { return xplane::IsDevicePlane(plane.name); });
 }
 
 // Converts the trace's times to the wall clock as it was when the plan was made.
