@@ -530,6 +530,9 @@ def train():
         time.sleep(0.002)
 context = multiprocessing.get_context("fork")
 if sys.argv[1] == "profiles":
+    # What runs before our thread has seen PyTorch, at most a second after its import, is not known.
+    while not hasattr(torch.autograd.profiler._prepare_profiler, "strobe_original"):
+        time.sleep(0.01)
     with torch.autograd.profiler.profile():
         torch.ones(1)
 trainer = context.Process(target=train, name="rank")
