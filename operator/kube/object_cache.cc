@@ -59,9 +59,9 @@ ObjectCache::Use UseBy(const Json& object) {
   return use;
 }
 
-std::string NamespaceOf(const std::string& key) { return key.substr(0, key.find('/')); }
-
 }  // namespace
+
+std::string NamespaceOf(const std::string& key) { return key.substr(0, key.find('/')); }
 
 void Trim(Json& object) {
   const auto metadata = object.find("metadata");

@@ -23,6 +23,7 @@ std::size_t MemoryOf(const nlohmann::json& value);
 
 // "namespace/name".
 std::string KeyOf(const nlohmann::json& object);
+std::string NamespaceOf(const std::string& key);
 
 class ObjectCache {
  public:

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "operator/kube/object_cache.h"
+
 namespace strobe::kube {
 namespace {
 
@@ -9,8 +11,6 @@ constexpr Nanos kFirstDelay = std::chrono::milliseconds(5);
 // Shorter than in client-go (1000 s): when an API server that was away is back, whatever failed
 // meanwhile goes on soon.
 constexpr Nanos kMaxDelay = std::chrono::seconds(30);
-
-std::string NamespaceOf(const std::string& key) { return key.substr(0, key.find('/')); }
 
 }  // namespace
 

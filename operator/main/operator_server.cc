@@ -17,6 +17,7 @@
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "common/base/version.h"
+#include "operator/kube/object_cache.h"
 #include "operator/main/commands.h"
 #include "operator/objects/request.h"
 
@@ -57,7 +58,7 @@ std::map<std::string, metrics::OperatorMetrics::Pending> PendingOf(
     const std::optional<WallTime> since =
         request == nullptr ? std::nullopt : objects::PendingSince(*request);
     if (!since) continue;
-    metrics::OperatorMetrics::Pending& pending = by_namespace[key.substr(0, key.find('/'))];
+    metrics::OperatorMetrics::Pending& pending = by_namespace[kube::NamespaceOf(key)];
     ++pending.count;
     pending.oldest = std::max(pending.oldest, now - *since);
   }

@@ -9,6 +9,7 @@
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "operator/base/names.h"
+#include "operator/kube/object_cache.h"
 #include "operator/objects/request.h"
 #include "operator/request/target_pods.h"
 
@@ -190,7 +191,7 @@ absl::StatusOr<std::shared_ptr<capture::RunReclaim>> Cleanup::StartReclaim(
 void Cleanup::AfterDeletion(const std::string& key, const LiveCapture* live) {
   if (live != nullptr) {
     live->attempt->Cancel("the request was deleted");
-    deps_.TellEnded(key.substr(0, key.find('/')), live->spec);
+    deps_.TellEnded(kube::NamespaceOf(key), live->spec);
   }
   Forget(key);
 }
