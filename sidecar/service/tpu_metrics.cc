@@ -75,7 +75,7 @@ TpuMetrics::~TpuMetrics() = default;
 
 TpuReading TpuMetrics::Read() {
   if (address_.empty()) return {};
-  std::lock_guard<std::mutex> lock(mutex_);
+  MutexLock lock(&mutex_);
   const MonoTime now = clock_.MonoNow();
   if (read_at_ && now - *read_at_ < kReadAgainAfter) return reading_;
   read_at_ = now;

@@ -4,12 +4,12 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 
 #include "absl/base/thread_annotations.h"
 #include "common/base/clock.h"
+#include "common/base/mutex.h"
 
 namespace tpu::monitoring::runtime {
 class MetricResponse;
@@ -46,7 +46,7 @@ class TpuMetrics {
 
   const Clock& clock_;
   const std::string address_;
-  std::mutex mutex_;
+  Mutex mutex_;
   std::unique_ptr<Connection> connection_ ABSL_GUARDED_BY(mutex_);
   std::optional<MonoTime> read_at_ ABSL_GUARDED_BY(mutex_);
   TpuReading reading_ ABSL_GUARDED_BY(mutex_);
