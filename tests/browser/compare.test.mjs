@@ -2,13 +2,12 @@
 // tests/integration/test_viewer_tables.py has computed from the traces.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
-import { after, afterEach, before, test } from "node:test";
+import { test } from "node:test";
 import {
   brokenRules,
   clickButton,
   copiedBy,
   idle,
-  launch,
   listen,
   open,
   pixelsOf,
@@ -16,6 +15,7 @@ import {
   press,
   rowNamed,
   shot,
+  startBrowser,
   text,
 } from "./page.mjs";
 
@@ -23,17 +23,8 @@ const URL_ = process.env.STROBE_VIEW; // A logdir with the runs "before" and "af
 const RANKS = process.env.STROBE_RANKS; // A run of four ranks, of which the last one is odd.
 const WITNESS = JSON.parse(readFileSync(process.env.STROBE_WITNESS));
 const US = 1e6;
-let browser, page;
-
-before(async () => {
-  browser = await launch();
-});
-after(() => browser.close());
-afterEach(async () => {
-  const { troubles } = page;
-  await page.close();
-  assert.deepEqual(troubles, []);
-});
+let page;
+const browser = await startBrowser(() => page);
 
 /** Waits until the comparison is shown and drawn. */
 async function compared() {

@@ -1,22 +1,24 @@
 // Tests going back and forth, other alignments than by clocks, and fingers. The traces are from
 // tests/support/traces.py: worker-1 begins each step 2 ms after worker-0.
 import assert from "node:assert/strict";
-import { after, afterEach, before, test } from "node:test";
-import { idle, launch, open, pointOf, press, resize, rowNamed, shot, text, view } from "./page.mjs";
+import { test } from "node:test";
+import {
+  idle,
+  open,
+  pointOf,
+  press,
+  resize,
+  rowNamed,
+  shot,
+  startBrowser,
+  text,
+  view,
+} from "./page.mjs";
 
 const URL_ = process.env.STROBE_VIEW;
 const MS = 1e9;
-let browser, page;
-
-before(async () => {
-  browser = await launch();
-});
-after(() => browser.close());
-afterEach(async () => {
-  const { troubles } = page;
-  await page.close();
-  assert.deepEqual(troubles, []);
-});
+let page;
+const browser = await startBrowser(() => page);
 
 const tab = () => page.evaluate(() => globalThis.strobe.tab);
 const selected = () =>

@@ -2,23 +2,14 @@
 // The runs are from tests/support/straggler_run.py.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
-import { after, afterEach, before, test } from "node:test";
-import { brokenRules, launch, listen, reloadWithoutPolicy, shot, text } from "./page.mjs";
+import { test } from "node:test";
+import { brokenRules, listen, reloadWithoutPolicy, shot, startBrowser, text } from "./page.mjs";
 
 const URL_ = process.env.STROBE_VIEW;
 const WITNESS = JSON.parse(readFileSync(process.env.STROBE_WITNESS));
 const SLOW = "worker-2";
-let browser, page;
-
-before(async () => {
-  browser = await launch();
-});
-after(() => browser.close());
-afterEach(async () => {
-  const { troubles } = page;
-  await page.close();
-  assert.deepEqual(troubles, []);
-});
+let page;
+const browser = await startBrowser(() => page);
 
 async function visit(hash = "") {
   page = await listen(browser);

@@ -1,7 +1,9 @@
 // Helpers that open the viewer's page in Chromium and control it.
+import assert from "node:assert/strict";
 import { mkdirSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join, resolve } from "node:path";
+import { after, afterEach } from "node:test";
 
 const require = createRequire(join(resolve(process.env.STROBE_BROWSER), "package.json"));
 const puppeteer = require("puppeteer-core");
@@ -24,6 +26,18 @@ export function launch(...flags) {
     ],
     defaultViewport: { width: 1280, height: 800 },
   });
+}
+
+/** A browser for the tests of a file, each of which opens one page, pageOf(), that has no errors. */
+export async function startBrowser(pageOf) {
+  const browser = await launch();
+  after(() => browser.close());
+  afterEach(async () => {
+    const page = pageOf();
+    await page.close();
+    assert.deepEqual(page.troubles, []);
+  });
+  return browser;
 }
 
 /** A new page that collects its errors in `troubles` and the URLs of its requests in `asked`. */

@@ -1,18 +1,18 @@
 // Tests what the page makes of one rank of PyTorch with deep stacks, memory and long names. The trace
 // is deep_rank() of tests/integration/test_viewer_tables.py.
 import assert from "node:assert/strict";
-import { after, afterEach, before, test } from "node:test";
+import { test } from "node:test";
 import { fitted, shortKernel } from "../../viewer/web/shared/short_name.js";
 import {
   drag,
   idle,
-  launch,
   listen,
   open,
   pointOf,
   resize,
   rowNamed,
   shot,
+  startBrowser,
   text,
 } from "./page.mjs";
 
@@ -20,17 +20,8 @@ const URL_ = process.env.STROBE_VIEW;
 const THREAD = "python 100/thread 100";
 const OUTER = 4; // Frames around all others but the innermost of those that fill the row.
 const HIDDEN = `${OUTER} outer levels hidden`;
-let browser, page;
-
-before(async () => {
-  browser = await launch();
-});
-after(() => browser.close());
-afterEach(async () => {
-  const { troubles } = page;
-  await page.close();
-  assert.deepEqual(troubles, []);
-});
+let page;
+const browser = await startBrowser(() => page);
 
 const labels = () =>
   page.$$eval("#labels .label.row", (rows) => rows.map((row) => row.textContent.trim()));

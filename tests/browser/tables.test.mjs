@@ -1,23 +1,14 @@
 // Tests the tab with a run's tables against what the server says (tests/integration/test_viewer_tables.py).
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
-import { after, afterEach, before, test } from "node:test";
-import { brokenRules, clickButton, copiedBy, launch, listen, shot, text } from "./page.mjs";
+import { test } from "node:test";
+import { brokenRules, clickButton, copiedBy, listen, shot, startBrowser, text } from "./page.mjs";
 
 const URL_ = process.env.STROBE_VIEW;
 const WITNESS = JSON.parse(readFileSync(process.env.STROBE_WITNESS));
 const TABLES = ["Kernels", "Operators", "Modules", "Communication", "Memory", "Steps"];
-let browser, page;
-
-before(async () => {
-  browser = await launch();
-});
-after(() => browser.close());
-afterEach(async () => {
-  const { troubles } = page;
-  await page.close();
-  assert.deepEqual(troubles, []);
-});
+let page;
+const browser = await startBrowser(() => page);
 
 async function visit(hash = "#tab=tables", url = URL_) {
   page = await listen(browser);
