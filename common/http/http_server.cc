@@ -10,7 +10,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/numbers.h"
 #include "common/base/guard.h"
 #include "common/base/mutex.h"
 #include "common/base/strings.h"
@@ -64,16 +63,13 @@ class BeastServer final : public HttpServer {
 
   absl::Status Listen() {
     const std::string& listen = state_->options.listen;
-    const std::size_t colon = listen.rfind(':');
-    int port = -1;  // The resolver would take it modulo 65,536.
-    if (colon == std::string::npos || !absl::SimpleAtoi(listen.substr(colon + 1), &port) ||
-        port < 0 || port > 65535)
+    if (!IsListenAddress(listen))
       return absl::InvalidArgumentError(
           StrCat("\"", listen, "\" is not a host:port with a port from 0 to 65535"));
     beast::error_code error;
     tcp::resolver resolver(context_);
-    const auto found =
-        resolver.resolve(HostOf(listen), listen.substr(colon + 1), tcp::resolver::passive, error);
+    const auto found = resolver.resolve(HostOf(listen), listen.substr(listen.rfind(':') + 1),
+                                        tcp::resolver::passive, error);
     if (error || found.empty())
       return absl::InvalidArgumentError(StrCat("cannot listen on ", listen, ": ", error.message()));
     tcp::endpoint endpoint = found.begin()->endpoint();

@@ -3,6 +3,8 @@
 #include <string>
 #include <string_view>
 
+#include "absl/strings/numbers.h"
+
 namespace strobe {
 
 // Formats a name or an address for use before a port: "fd00::1" becomes "[fd00::1]".
@@ -20,6 +22,14 @@ inline std::string_view WithoutBrackets(std::string_view host) {
 inline bool IsLoopbackHost(std::string_view host) {
   const bool digits = host.find_first_not_of("0123456789.") == std::string_view::npos;
   return host == "localhost" || host == "[::1]" || (digits && host.starts_with("127."));
+}
+
+// Is it host:port with a port from 0 to 65535? Those who open ports take others modulo 65,536.
+inline bool IsListenAddress(std::string_view text) {
+  const std::size_t colon = text.rfind(':');
+  int port = -1;
+  return colon != std::string_view::npos &&
+         absl::SimpleAtoi(std::string(text.substr(colon + 1)), &port) && port >= 0 && port <= 65535;
 }
 
 // Like IsLoopbackHost, for host:port.

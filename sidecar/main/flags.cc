@@ -8,12 +8,12 @@
 #include <cstdlib>
 #include <utility>
 
-#include "absl/strings/numbers.h"
 #include "collector/store/pace.h"
 #include "common/base/duration.h"
 #include "common/base/log.h"
 #include "common/base/strings.h"
 #include "common/base/version.h"
+#include "common/text/ip_text.h"
 #include "sidecar/source/kineto/kineto_order.h"
 
 namespace strobe {
@@ -246,7 +246,6 @@ void AddProcessFlags(CLI::App& app, SidecarFlags& flags) {
       "  strobe-sidecar --framework localhost:9012 --insecure-plaintext      # profiler server");
 }
 
-// gRPC takes a port modulo 65,536, and a host alone for a name to look up.
 absl::Status CheckListenFlags(const SidecarFlags& flags) {
   const std::pair<std::string_view, const std::string&> given[] = {
       {"--listen", flags.listen},
@@ -255,10 +254,7 @@ absl::Status CheckListenFlags(const SidecarFlags& flags) {
   for (const auto& [flag, value] : given) {
     if (value.empty() && flag != "--listen") continue;
     for (const std::string& address : ListenAddresses(value)) {
-      const std::size_t colon = address.rfind(':');
-      int port = -1;
-      if (colon == std::string::npos || !absl::SimpleAtoi(address.substr(colon + 1), &port) ||
-          port < 0 || port > 65535) {
+      if (!IsListenAddress(address)) {
         return absl::InvalidArgumentError(
             StrCat(flag, " \"", value,
                    "\" must be host:port with a port from 0 to 65535, such as "

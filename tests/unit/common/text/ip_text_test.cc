@@ -13,5 +13,12 @@ TEST(IsLoopback, KnowsTheNamesOfThisMachine) {
     EXPECT_FALSE(IsLoopback(elsewhere)) << elsewhere;
 }
 
+TEST(IsListenAddress, HasAPortThatExists) {
+  for (const char* good : {"[::]:9470", "0.0.0.0:0", "localhost:65535", ":80"})
+    EXPECT_TRUE(IsListenAddress(good)) << good;
+  for (const char* bad : {"", "localhost", "[::]:65536", "[::]:99999", "a:-1", "a:", "a:x", "a:8x"})
+    EXPECT_FALSE(IsListenAddress(bad)) << bad;
+}
+
 }  // namespace
 }  // namespace strobe
