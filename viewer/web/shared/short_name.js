@@ -26,10 +26,12 @@ export function shortKernel(name) {
   return kernel.replace(NAMESPACES, "").replace(WRAPPED, "$1");
 }
 
+const MAX_KNOWN = 10_000; // More names than a screen shows; a trace may have millions.
 const known = new Map(); // The forms of names, which are asked for in every frame.
 
 /** The shorter forms of a name, the longest first. */
 function formsOf(name) {
+  if (known.size >= MAX_KNOWN) known.clear();
   if (!known.has(name)) known.set(name, findForms(name));
   return known.get(name);
 }
