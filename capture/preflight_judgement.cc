@@ -75,13 +75,12 @@ std::string WhyNoSource(const CaptureSpec& spec, const v1::DescribeResponse& des
                   [](const v1::Source& source) { return source.ended_programs() > 0; }))
     return "";
   std::string why;
-  for (const v1::SourceKind kind : {v1::SOURCE_FRAMEWORK, v1::SOURCE_AGENT}) {
+  for (const bool agent : {false, true}) {
     const auto lacking = std::find_if(sources.begin(), sources.end(), [&](const auto& source) {
-      return !source.ready() && (source.kind() == v1::SOURCE_AGENT) == (kind == v1::SOURCE_AGENT);
+      return !source.ready() && (source.kind() == v1::SOURCE_AGENT) == agent;
     });
     if (lacking == sources.end()) continue;
-    why += StrCat(why.empty() ? "" : "; ",
-                  kind == v1::SOURCE_AGENT ? "agent directory " : "profiler server at ",
+    why += StrCat(why.empty() ? "" : "; ", agent ? "agent directory " : "profiler server at ",
                   lacking->address(), ": ", lacking->detail());
   }
   return why;

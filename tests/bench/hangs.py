@@ -97,7 +97,6 @@ class Pods:
     ranks: int = 4
     python: Path = TORCH_PYTHON
     addresses: list = field(default_factory=list)
-    numbers: count = field(default_factory=count)
 
     def start(self):
         import grpc
@@ -116,8 +115,7 @@ class Pods:
         return self
 
     def prepare(self, site):
-        forks = Forks(self.group, self.directory, site, self.python)
-        self.begin_rank = lambda environment, arguments: forks.begin(environment, arguments)
+        self.begin_rank = Forks(self.group, self.directory, site, self.python).begin
 
     def begin(self, fault, bad, step):
         """Starts a job; returns once it is stuck, or, without a fault, runs."""
@@ -159,9 +157,10 @@ class JaxPods(Pods):
     """Each process of a job imports JAX itself."""
 
     def prepare(self, site):
+        numbers = count()
         path = ":".join(str(part) for part in (site, JAX_PACKAGES / "newest", JAX_PACKAGES / "common"))
         self.begin_rank = lambda environment, arguments: self.group.start(
-            f"jax-{next(self.numbers)}", [PLAIN_PYTHON, ROOT / "tests/e2e/stuck_jax.py", *arguments], env={"PYTHONPATH": path, **environment})
+            f"jax-{next(numbers)}", [PLAIN_PYTHON, ROOT / "tests/e2e/stuck_jax.py", *arguments], env={"PYTHONPATH": path, **environment})
 
 
 def one_run(pods, fault, number):

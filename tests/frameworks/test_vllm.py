@@ -91,11 +91,6 @@ class Server:
         except OSError:
             return False
 
-    def counted(self):
-        """How many iterations with output the server's metrics have, by engine."""
-        counts = re.findall(r'^vllm:iteration_tokens_total_count\{engine="(\d+)".*\} ([0-9.]+)$', self.get("/metrics")[1], re.M)
-        return {int(engine): int(float(count)) for engine, count in counts}
-
     def iterations(self):
         """What the server logged of each, by engine and by its own number."""
         found = collections.defaultdict(dict)
@@ -249,7 +244,7 @@ def test_a_service_under_load(group, tmp_path, python_package, protos, table, na
         server.wait()
     loads = [Load(server, (128, 512), 1) if role == "prefill" else Load(server, (32, 256), TOKENS) for role, server in servers.items()]
     for load in loads:
-        wait_until(lambda load=load: load.answered, 60, "the first answer")  # It takes seconds, whoever records.
+        wait_until(lambda load=load: load.answered, 60, "the first answer")  # vLLM needs seconds for it, also when nobody records.
     captures = Captures(name.replace(" ", ""), servers, loads, tmp_path)
     for _ in range(CAPTURES):
         time.sleep(4)

@@ -62,8 +62,8 @@ class ScratchFile final : public http::BodySource {
   }
 
  private:
-  fair::ByteShares::Holding
-      held_;  // Given back after the file is closed, because it is declared first.
+  // Given back after the file is closed, because it is declared first.
+  fair::ByteShares::Holding held_;
   FileDescriptor file_;
   std::uint64_t size_ = 0;
 };
