@@ -3,9 +3,8 @@
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 
-#include <nlohmann/json.hpp>
-
 #include "common/base/clock.h"
+#include "common/base/json_text.h"
 
 namespace strobe {
 namespace {
@@ -26,10 +25,7 @@ spdlog::level::level_enum ToSpdlog(LogLevel level) {
   return spdlog::level::info;
 }
 
-// JsonText is in common/text, which this folder may not include.
-std::string Quote(const std::string& text) {
-  return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-}
+std::string Quote(const std::string& text) { return JsonText(nlohmann::json(text)); }
 
 std::string QuoteIfNeeded(const std::string& text) {
   const bool plain = !text.empty() &&

@@ -9,6 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include "common/base/json_text.h"
+
 namespace strobe {
 
 struct JsonParts {
@@ -23,15 +25,5 @@ struct JsonParts {
 // ordered_json.
 template <typename Json = nlohmann::json>
 Json ReadJson(std::string_view text, const JsonParts& parts = {});
-
-// Serializes a value of any of nlohmann's types and replaces invalid UTF-8, for which its own
-// dump() throws. Use it for all values that contain text from outside. `indent`: spaces per level;
-// with kOneLine there are neither spaces nor line breaks.
-inline constexpr int kOneLine = -1;
-
-template <typename Json = nlohmann::json>
-std::string JsonText(const Json& value, int indent = kOneLine) {
-  return value.dump(indent, ' ', false, Json::error_handler_t::replace);
-}
 
 }  // namespace strobe
