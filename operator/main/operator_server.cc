@@ -1,6 +1,5 @@
 #include "operator/main/operator_server.h"
 
-#include <malloc.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -24,9 +23,6 @@
 namespace strobe {
 namespace {
 
-// How long workers may take to hear that their captures are over: as long as an attempt waits for
-// them.
-constexpr Nanos kRetirePatience = std::chrono::seconds(8);
 constexpr Nanos kNamespaceTimeout = std::chrono::seconds(3);
 
 // Names this process in the lease. The random part tells two containers of one pod apart.
@@ -48,6 +44,11 @@ kube::LeaseOptions LeaseOptionsOf(const config::LeaseConfig& lease,
           .duration = lease.duration,
           .renew_deadline = lease.renew_deadline,
           .retry_period = lease.retry_period};
+}
+
+bool HasWebhooks(const config::OperatorConfig& config) { return !config.webhook.listen.empty(); }
+bool ReceivesAlerts(const config::OperatorConfig& config) {
+  return !config.alert_receiver.listen.empty();
 }
 
 std::map<std::string, metrics::OperatorMetrics::Pending> PendingOf(
@@ -94,6 +95,15 @@ void LetRequestsGo(kube::Client& client, const std::string& ns) {
   }
 }
 
+// `serves`: the operator has servers that need its certificates.
+http::Page Readiness(const Milestones& milestones, bool serves) {
+  if (milestones.stopping()) return {503, "ending\n"};
+  if (!milestones.reached(Milestone::kCacheFilled)) return {503, "the cache is not filled yet\n"};
+  if (serves && !milestones.reached(Milestone::kServing))
+    return {503, "there are no certificates yet\n"};
+  return {200, "ok\n"};
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<OperatorServer>> OperatorServer::Create(
@@ -120,24 +130,20 @@ OperatorServer::OperatorServer(const Clock& clock, config::OperatorConfig config
       config_(std::move(config)),
       access_(std::move(access)),
       failure_(std::move(failed)),
-      client_(clock_, access_.transport,
-              [this](const std::string& method, int status, Nanos took) {
-                metrics_.Requested(method, status, took);
-              }),
-      lease_client_(clock_, access_.lease_transport),
-      events_(clock_, client_, access_.lease.identity),
+      clients_{.general = kube::Client(clock_, access_.transport,
+                                       [this](const std::string& method, int status, Nanos took) {
+                                         metrics_.Requested(method, status, took);
+                                       }),
+               .lease = kube::Client(clock_, access_.lease_transport),
+               .events = kube::EventRecorder(clock_, clients_.general, access_.lease.identity)},
       queues_{.requests = kube::WorkQueue(clock_, &metrics_),
               .schedules = kube::WorkQueue(clock_),
               .triggers = kube::WorkQueue(clock_)},
-      reflector_(clock_, client_,
-                 {objects::RequestsPath(config_.watch_namespace), config_.watch_timeout,
-                  [this] { milestones_.Reach(Milestone::kCacheFilled); }},
-                 requests_, [this](const std::string& key) { RequestChanged(key); }),
-      cluster_(client_, requests_, events_),
-      history_(clock_, client_, {access_.lease.ns, config_.state_config_map}),
-      policies_(clock_, client_, config_.watch_timeout),
-      series_(clock_, client_, policies_.cache()),
-      gatekeeper_(clock_, client_, requests_, history_,
+      cluster_(clients_.general, requests_, clients_.events),
+      history_(clock_, clients_.general, {access_.lease.ns, config_.state_config_map}),
+      policies_(clock_, clients_.general, config_.watch_timeout),
+      series_(clock_, clients_.general, policies_.cache()),
+      gatekeeper_(clock_, clients_.general, requests_, history_,
                   {!config_.allow_without_policy, [this] { return SealKeys(); },
                    config_.webhook.configuration}),
       schedules_(RunDependencies(), config_.watch_namespace, config_.watch_timeout,
@@ -145,50 +151,104 @@ OperatorServer::OperatorServer(const Clock& clock, config::OperatorConfig config
       triggers_(RunDependencies(), config_.watch_namespace, config_.watch_timeout, queues_.triggers,
                 metrics_.triggers(),
                 [this] { return milestones_.reached(Milestone::kReconciling); }),
-      captures_(metrics_),
-      connector_(clock_,
-                 [this] {
-                   return config_.insecure_plaintext ? capture::PlaintextCredentials()
-                                                     : certificates_->WorkerCredentials();
-                 }),
-      reporter_(clock_),
-      notifier_(access_.receiver ? std::make_unique<request::Notifier>(
-                                       clock_, *std::move(access_.receiver), config_.notify.source,
-                                       [this](request::Notified result) {
-                                         metrics_.Notified(std::string(request::Name(result)));
-                                       })
-                                 : nullptr),
-      reconciler_({clock_, executor_, connector_, cluster_, captures_,
-                   [this](const std::string& key) { queues_.requests.Add(key); },
-                   // Without webhooks it is not known who asked for a capture.
-                   has_webhooks() ? &gatekeeper_ : nullptr, config_.viewer_url, &reporter_,
-                   [this](const objects::ProfileRequest& request,
-                          const objects::RequestStatus& status, request::CaptureEnd end) {
-                     if (notifier_) notifier_->NotifyEnd(request, status, end);
-                   },
-                   &judging_, &evidence_memory_}),
+      engine_({.clock = clock_,
+               .config = config_,
+               .metrics = metrics_,
+               .cluster = cluster_,
+               .queue = queues_.requests,
+               // Without webhooks it is not known who asked for a capture.
+               .gatekeeper = HasWebhooks(config_) ? &gatekeeper_ : nullptr,
+               .credentials =
+                   [this] {
+                     return config_.insecure_plaintext ? capture::PlaintextCredentials()
+                                                       : certificates_->WorkerCredentials();
+                   }},
+              std::move(access_.receiver)),
+      reflector_(clock_, clients_.general,
+                 {objects::RequestsPath(config_.watch_namespace), config_.watch_timeout,
+                  [this] { milestones_.Reach(Milestone::kCacheFilled); }},
+                 requests_, [this](const std::string& key) { RequestChanged(key); }),
       // Once the lease is lost another operator may act, so that not even an orderly end is
       // allowed.
       elector_(
-          clock_, lease_client_, access_.lease, [this] { milestones_.Reach(Milestone::kElected); },
-          [] { _exit(1); }) {}
+          clock_, clients_.lease, access_.lease, [this] { milestones_.Reach(Milestone::kElected); },
+          [] { _exit(1); }),
+      parts_(MakeParts()) {}
 
 OperatorServer::~OperatorServer() {
   milestones_.Stop();
-  client_.EndWaits();
-  lease_client_.EndWaits();
+  clients_.EndWaits();
   if (starter_.joinable()) starter_.join();
 }
 
+std::vector<Part> OperatorServer::MakeParts() {
+  const auto ok = [](auto&& start) {
+    return [start] {
+      start();
+      return absl::OkStatus();
+    };
+  };
+  return {
+      {.name = "lease",
+       .start = ok([this] {
+         if (!config_.lease.enabled) milestones_.Reach(Milestone::kElected);
+       }),
+       // Last, so that a successor begins only when nothing of ours acts any more.
+       .stop =
+           [this] {
+             if (config_.lease.enabled) elector_.Release();
+           }},
+      // No operator will come after one whose namespace is being deleted.
+      {.name = "removal",
+       .drain =
+           [this] {
+             if (!IsNamespaceEnding(clients_.general, access_.lease.ns)) return;
+             engine_.Retire();
+             LetRequestsGo(clients_.general, config_.watch_namespace);
+           },
+       // Again, because a reconciliation that was under way may have added a finalizer.
+       .stop =
+           [this] {
+             if (engine_.is_retired()) LetRequestsGo(clients_.general, config_.watch_namespace);
+           }},
+      {.name = "clients", .drain = [this] { clients_.EndWaits(); }},
+      {.name = "tls_servers",
+       .start = ok([this] { StartTlsServers(); }),
+       .drain =
+           [this] {
+             if ((!HasWebhooks(config_) && !ReceivesAlerts(config_)) ||
+                 !milestones_.reached(Milestone::kServing) || !failure_.first().ok())
+               return;
+             tls_servers_->Drain();
+             std::this_thread::sleep_for(config_.webhook.drain_time);
+           }},
+      {.name = "http", .start = [this] { return ServeHttp(); }},
+      {.name = "cache", .start = ok([this] { reflector_.Start(); })},
+      {.name = "schedules",
+       .lead = [this] { schedules_.Start(); },
+       .stop = [this] { schedules_.Stop(); }},
+      {.name = "policies",
+       .lead = [this] { policies_.Start(); },
+       .stop = [this] { policies_.Stop(); }},
+      {.name = "triggers",
+       .start = ok([this] { triggers_.Start(); }),
+       .lead = [this] { triggers_.ReconcileAll(); },
+       .stop = [this] { triggers_.Stop(); }},
+      {.name = "engine", .lead = [this] { engine_.Start(); }, .stop = [this] { engine_.Stop(); }},
+      {.name = "leading",
+       .start = ok([this] {
+         metrics_.Leading(/*leading=*/false, access_.lease.ns, access_.lease.name);
+         starter_ = std::thread([this] { RunThread("start", [this] { BeginReconciling(); }); });
+       }),
+       .stop = [this] { starter_.join(); }},
+      {.name = "election", .start = ok([this] {
+                             if (config_.lease.enabled) elector_.Start();
+                           })},
+  };
+}
+
 absl::Status OperatorServer::Start() {
-  if (!config_.lease.enabled) milestones_.Reach(Milestone::kElected);
-  if (!config_.insecure_plaintext || has_webhooks() || receives_alerts()) StartTlsServers();
-  RETURN_IF_ERROR(ServeHttp());
-  reflector_.Start();
-  triggers_.Start();
-  metrics_.Leading(/*leading=*/false, access_.lease.ns, access_.lease.name);
-  starter_ = std::thread([this] { RunThread("start", [this] { BeginReconciling(); }); });
-  if (config_.lease.enabled) elector_.Start();
+  RETURN_IF_ERROR(parts_.Start());
   LogInfo("strobe-operator runs", {{"version", kVersion},
                                    {"server", access_.credentials.server},
                                    {"http_port", StrCat(http_->port())},
@@ -196,15 +256,22 @@ absl::Status OperatorServer::Start() {
   return absl::OkStatus();
 }
 
+absl::Status OperatorServer::Stop() {
+  LogInfo("ending", {{"active_captures", StrCat(engine_.active())}});
+  milestones_.Stop();
+  parts_.Stop();
+  return failure_.first();
+}
+
 access::RunStarter::Dependencies OperatorServer::RunDependencies() {
   // Without webhooks it is not known who asked for a capture, and policies do not hold.
   return {clock_,
-          client_,
+          clients_.general,
           requests_,
-          events_,
-          has_webhooks() ? &gatekeeper_ : nullptr,
+          clients_.events,
+          HasWebhooks(config_) ? &gatekeeper_ : nullptr,
           [this] { return SealKeys(); },
-          has_webhooks() ? &series_ : nullptr};
+          HasWebhooks(config_) ? &series_ : nullptr};
 }
 
 void OperatorServer::RequestChanged(const std::string& key) {
@@ -220,11 +287,19 @@ std::vector<std::string> OperatorServer::SealKeys() const {
 }
 
 void OperatorServer::StartTlsServers() {
-  certificates_.emplace(clock_, config_, access_.lease.ns, client_, metrics_, milestones_);
+  if (config_.insecure_plaintext && !HasWebhooks(config_) && !ReceivesAlerts(config_)) return;
+  certificates_.emplace(clock_, config_, access_.lease.ns, clients_.general, metrics_, milestones_);
   tls_servers_.emplace(
-      TlsServers::Dependencies{clock_, config_, access_.lease.ns, client_, certificates_->keeper(),
-                               gatekeeper_, metrics_, milestones_, triggers_.signs(),
-                               receives_alerts() ? &triggers_.sink() : nullptr},
+      TlsServers::Dependencies{.clock = clock_,
+                               .config = config_,
+                               .ns = access_.lease.ns,
+                               .client = clients_.general,
+                               .keeper = certificates_->keeper(),
+                               .gatekeeper = gatekeeper_,
+                               .metrics = metrics_,
+                               .milestones = milestones_,
+                               .signs = triggers_.signs(),
+                               .alerts = ReceivesAlerts(config_) ? &triggers_.sink() : nullptr},
       [this](const absl::Status& status) { failure_.Report(status); });
   tls_servers_->Start();
   certificates_->Start();
@@ -237,17 +312,12 @@ absl::Status OperatorServer::ServeHttp() {
                                 [](const http::Request&) {
                                   return http::Page{200, "ok\n"};
                                 }},
-                               {"/readyz", [this](const http::Request&) { return Readiness(); }},
+                               {"/readyz",
+                                [this](const http::Request&) {
+                                  return Readiness(milestones_, tls_servers_.has_value());
+                                }},
                                {"/metrics", [this](const http::Request&) { return Metrics(); }}}));
   return absl::OkStatus();
-}
-
-http::Page OperatorServer::Readiness() const {
-  if (milestones_.stopping()) return {503, "ending\n"};
-  if (!milestones_.reached(Milestone::kCacheFilled)) return {503, "the cache is not filled yet\n"};
-  if (tls_servers_ && !milestones_.reached(Milestone::kServing))
-    return {503, "there are no certificates yet\n"};
-  return {200, "ok\n"};
 }
 
 http::Page OperatorServer::Metrics() {
@@ -270,52 +340,7 @@ void OperatorServer::BeginReconciling() {
   history_.Reload();
   metrics_.Leading(/*leading=*/true, access_.lease.ns, access_.lease.name);
   for (const std::string& key : requests_.Keys()) queues_.requests.Add(key);
-  policies_.Start();
-  schedules_.Start();
-  triggers_.ReconcileAll();
-  if (config_.watch_namespace.empty())
-    queues_.requests.ShareAmong(static_cast<std::size_t>(config_.max_concurrent_reconciles));
-  reconcile_threads_ = std::make_unique<kube::ReconcileThreads>(
-      clock_, config_.max_concurrent_reconciles, queues_.requests,
-      [this](const std::string& key) { return reconciler_.Reconcile(key); },
-      [this](const std::string& result, Nanos took) { metrics_.Reconciled(result, took); });
-}
-
-void OperatorServer::ReleaseMemory() {
-  const std::size_t active = reconciler_.active();
-  if (active < active_before_) malloc_trim(0);
-  active_before_ = active;
-}
-
-absl::Status OperatorServer::Stop() {
-  LogInfo("ending", {{"active_captures", StrCat(reconciler_.active())}});
-  milestones_.Stop();
-  const bool is_removed = IsNamespaceEnding(client_, access_.lease.ns);
-  if (is_removed) RetireCaptures();
-  client_.EndWaits();
-  lease_client_.EndWaits();
-  if ((has_webhooks() || receives_alerts()) && milestones_.reached(Milestone::kServing) &&
-      failure_.first().ok()) {
-    tls_servers_->Drain();
-    std::this_thread::sleep_for(config_.webhook.drain_time);
-  }
-  starter_.join();
-  reconcile_threads_.reset();
-  triggers_.Stop();
-  policies_.Stop();
-  schedules_.Stop();
-  // Again, because a reconciliation that was under way may have added a finalizer.
-  if (is_removed) LetRequestsGo(client_, config_.watch_namespace);
-  // Last, so that a successor begins only when nothing of ours acts any more.
-  if (config_.lease.enabled) elector_.Release();
-  return failure_.first();
-}
-
-void OperatorServer::RetireCaptures() {
-  reconciler_.Retire("Strobe is being removed");
-  captures_.AwaitNone(kRetirePatience);
-  queues_.requests.ShutDown();
-  LetRequestsGo(client_, config_.watch_namespace);
+  parts_.Lead();
 }
 
 }  // namespace strobe
