@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/strings/str_format.h"
+#include "collector/trace/digest/device_lines.h"
 #include "collector/trace/digest/digest_json.h"
 #include "collector/trace/report/run_summary.h"
 #include "common/base/duration.h"
@@ -126,9 +127,10 @@ bool HasWholeGraphs(const digest::Digest& digest) {
 
 bool LacksLaunches(const digest::Digest& digest) {
   return digest.knows.device && !digest.knows.launches &&
-         std::any_of(
-             digest.devices.begin(), digest.devices.end(),
-             [](const digest::Device& device) { return device.name.starts_with("/device:GPU"); });
+         std::any_of(digest.devices.begin(), digest.devices.end(),
+                     [](const digest::Device& device) {
+                       return digest::PlaneKindOf(device.name) == digest::PlaneKind::kGpu;
+                     });
 }
 
 // What the numbers do not include.

@@ -181,7 +181,7 @@ class Writer {
     const RowRef& ref = run_.rows[number];
     const Index& index = run_.WorkerOf(ref).index();
     const std::uint32_t plane = run_.RowOf(ref).plane;
-    const bool device = index.Text(index.planes()[plane].name).starts_with(xplane::kDevicePrefix);
+    const bool device = xplane::IsDevicePlane(index.Text(index.planes()[plane].name));
     // Planes beyond the 200th share numbers, so that none has a number of the next host.
     return (ref.worker + 1) * kPerHost + (device ? 1 : kFirstOther) + plane % 200;
   }

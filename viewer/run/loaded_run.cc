@@ -23,7 +23,6 @@ constexpr std::string_view kDigits = "0123456789";
 constexpr std::string_view kSeparators = "/-_:#. ";
 
 using Json = nlohmann::ordered_json;
-using xplane::kDevicePrefix;
 
 // Lines that profilers derive come first, in this order.
 constexpr std::array<std::string_view, 9> kDerivedLines = {
@@ -31,7 +30,7 @@ constexpr std::array<std::string_view, 9> kDerivedLines = {
     "Framework Ops", "Framework Name Scope", "Source code", "Launch Stats"};
 
 int PlaneRank(std::string_view name) {
-  if (name.starts_with(kDevicePrefix)) return 0;
+  if (xplane::IsDevicePlane(name)) return 0;
   return name.starts_with(xplane::kHostPlane) ? 1 : 2;
 }
 

@@ -73,7 +73,7 @@ absl::Status ReadLaunches(const xplane::Space& space, const std::vector<Step>& s
                           Launches& launches) {
   for (const Plane& plane : space.planes) {
     const std::int64_t correlation = plane.StatId("correlation_id");
-    if (correlation == 0 || plane.name.starts_with(xplane::kDevicePrefix)) continue;
+    if (correlation == 0 || !xplane::MayHaveThreads(plane.name)) continue;
     const std::uint64_t process = xplane::ProcessOf(plane.name);
     for (const Line& line : plane.lines) {
       ASSIGN_OR_RETURN(const std::vector<xplane::Placed> events, xplane::PlaceEvents(line));
@@ -301,7 +301,7 @@ absl::StatusOr<std::string> DeriveLines(const xplane::Space& space,
                                         std::vector<std::size_t>* sources) {
   std::string encoded;
   const bool any = std::any_of(space.planes.begin(), space.planes.end(), [](const Plane& plane) {
-    return plane.name.starts_with(xplane::kGpuPrefix) && !HasDerivedLines(plane);
+    return xplane::PlaneKindOf(plane.name) == xplane::PlaneKind::kGpu && !HasDerivedLines(plane);
   });
   if (!any) return encoded;
   ASSIGN_OR_RETURN(const std::vector<Step> steps, FindSteps(space));
@@ -309,7 +309,8 @@ absl::StatusOr<std::string> DeriveLines(const xplane::Space& space,
   if (!steps.empty()) RETURN_IF_ERROR(ReadLaunches(space, steps, launches));
   for (std::size_t i = 0; i < space.planes.size(); ++i) {
     const Plane& plane = space.planes[i];
-    if (!plane.name.starts_with(xplane::kGpuPrefix) || HasDerivedLines(plane)) continue;
+    if (xplane::PlaneKindOf(plane.name) != xplane::PlaneKind::kGpu || HasDerivedLines(plane))
+      continue;
     ASSIGN_OR_RETURN(const std::vector<Work> work, ReadWork(plane, launches));
     PlaneDeriver deriver(plane, steps);
     deriver.Derive(work);

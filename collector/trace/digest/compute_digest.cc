@@ -108,7 +108,7 @@ class Digester {
     RETURN_IF_ERROR(ReadIdentity(space_, digest_));
     recorded_ = RecordedSpan(summary, digest_.zero_ns);
     for (const xplane::Plane& plane : space_.planes) {
-      if (!plane.name.starts_with(xplane::kDevicePrefix) && plane.name != xplane::kCollectivesPlane)
+      if (xplane::MayHaveThreads(plane.name) && plane.name != xplane::kCollectivesPlane)
         RETURN_IF_ERROR(host_.Read(plane));
     }
     host_.Finish();

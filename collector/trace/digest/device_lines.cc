@@ -112,7 +112,7 @@ bool TellsOfDevice(const xplane::Space& space) {
       });
     } else if (plane.name == xplane::kCollectivesPlane) {
       tells = true;  // Their library works on devices only.
-    } else if (!plane.name.starts_with(xplane::kDevicePrefix)) {
+    } else if (xplane::MayHaveThreads(plane.name)) {
       // Calls of a device's runtime. Categories are among the names, because events refer to them.
       const bool correlates = plane.StatId("correlation_id") != 0;
       tells = tells ||

@@ -16,6 +16,8 @@ enum class LineRole : std::uint8_t {
 };
 
 using xplane::IsDevicePlane;
+using xplane::PlaneKind;
+using xplane::PlaneKindOf;
 
 // Is the device of this name a SparseCore, such as "/device:TPU:0 SparseCore 1"? It is a part of a
 // TPU that has a plane of its own and, in most programs, little to do.

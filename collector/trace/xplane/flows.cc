@@ -19,7 +19,7 @@ FlowReader::FlowReader(const Plane& plane, std::size_t trace)
     : owner_(ProcessOf(plane.name) ^ std::uint64_t{trace} * 0x9e3779b97f4a7c15),
       ids_{plane.StatId("_pt"), plane.StatId("_p"),   plane.StatId("_ct"),
            plane.StatId("_c"),  plane.StatId("flow"), plane.StatId("correlation_id")},
-      device_(plane.name.starts_with(kDevicePrefix)),
+      device_(!MayHaveThreads(plane.name)),
       any_(std::any_of(ids_.begin(), ids_.end(), [](std::int64_t id) { return id != 0; })) {
   kinds_.fill(kOther);
   for (std::size_t i = 0; i < ids_.size(); ++i) {

@@ -12,10 +12,28 @@ inline constexpr std::string_view kTaskEnvironmentPlane = "Task Environment";
 inline constexpr std::string_view kHostPlane = "/host:CPU";
 inline constexpr std::string_view kDevicePrefix = "/device:";
 inline constexpr std::string_view kGpuPrefix = "/device:GPU:";
-// Is the plane of this name a device's? "/device:CUSTOM:..." holds what a plugin of the profiler
-// recorded of something else, such as the network between TPU slices.
+enum class PlaneKind : std::uint8_t {
+  kGpu,
+  kOtherDevice,  // A TPU, for example, or a part of one.
+  // "/device:CUSTOM:...", which holds what a plugin of the profiler recorded of something else,
+  // such as the network between TPU slices.
+  kCustom,
+  kHost,
+  kOther,  // What the trace tells of itself, such as kTaskEnvironmentPlane.
+};
+// The kind of the plane of this name.
+inline PlaneKind PlaneKindOf(std::string_view plane) {
+  if (plane.starts_with(kGpuPrefix)) return PlaneKind::kGpu;
+  if (plane.starts_with("/device:CUSTOM:")) return PlaneKind::kCustom;
+  if (plane.starts_with(kDevicePrefix)) return PlaneKind::kOtherDevice;
+  return plane.starts_with("/host:") ? PlaneKind::kHost : PlaneKind::kOther;
+}
 inline bool IsDevicePlane(std::string_view plane) {
-  return plane.starts_with(kDevicePrefix) && !plane.starts_with("/device:CUSTOM:");
+  return PlaneKindOf(plane) == PlaneKind::kGpu || PlaneKindOf(plane) == PlaneKind::kOtherDevice;
+}
+// May the plane have threads of programs? Traces of other tools give theirs any name.
+inline bool MayHaveThreads(std::string_view plane) {
+  return PlaneKindOf(plane) == PlaneKind::kHost || PlaneKindOf(plane) == PlaneKind::kOther;
 }
 // Holds the HLO of each module that ran, one event name per module and no events.
 inline constexpr std::string_view kMetadataPlane = "/host:metadata";
