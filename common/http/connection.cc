@@ -76,6 +76,93 @@ bool IsClosedByPeer(int fd) {
   return poll(&polled, 1, 0) > 0;
 }
 
+// The entry of a connection in the list of those that wait for their clients.
+class WaitingEntry {
+ public:
+  explicit WaitingEntry(ServerState& state) : state_(state) {}
+
+  void Enter(std::weak_ptr<WaitingConnection> connection) {
+    MutexLock lock(&state_.mutex);
+    position_ = state_.waiting.insert(state_.waiting.end(), std::move(connection));
+  }
+  void Leave() {
+    MutexLock lock(&state_.mutex);
+    if (position_) state_.waiting.erase(*std::exchange(position_, std::nullopt));
+  }
+
+ private:
+  ServerState& state_;
+  std::optional<std::list<std::weak_ptr<WaitingConnection>>::iterator> position_;
+};
+
+// Who is at the other end of a connection; see Request.
+struct Client {
+  std::string source{};
+  bool certified = false;
+};
+
+// The request without its body. `headers`: see HttpOptions.
+Request ToRequest(const http::request<http::string_body>& asked, const Client& client,
+                  const std::vector<std::string>& headers) {
+  Request request{.path = std::string(asked.target()),
+                  .host = std::string(asked[http::field::host]),
+                  .method = std::string(asked.method_string()),
+                  .content_type = std::string(asked[http::field::content_type]),
+                  .range = std::string(asked[http::field::range]),
+                  .if_range = std::string(asked[http::field::if_range]),
+                  .source = client.source,
+                  .certified = client.certified};
+  if (const std::size_t query = request.path.find('?'); query != std::string::npos) {
+    request.query = request.path.substr(query + 1);
+    request.path.resize(query);
+  }
+  for (const std::string& name : headers) {
+    const auto [first, last] = asked.equal_range(name);
+    for (auto field = first; field != last; ++field)
+      request.headers.emplace_back(name, std::string(field->value()));
+  }
+  return request;
+}
+
+// The page that refuses a request whose body has not been read.
+std::optional<Page> RefusalOfHead(const http::request<http::string_body>& head,
+                                  const Client& client, const HttpOptions& options) {
+  if (!options.refuse_head) return std::nullopt;
+  std::optional<Page> page = kFailed;
+  (void)RunGuarded("http",
+                   [&] { page = options.refuse_head(ToRequest(head, client, options.headers)); });
+  return page;
+}
+
+Page Compressed(Page page) {
+  if (!page.compress || page.source != nullptr || page.body.size() >= kMaxGzipBytes) return page;
+  page.body = Gzip(page.body);
+  page.headers.emplace_back("Content-Encoding", "gzip");
+  return page;
+}
+
+// What the server's handlers answer.
+Page PageFor(const ServerState& state, const Request& request) {
+  Page page = kFailed;
+  (void)RunGuarded("http", [&] {
+    Page made;
+    if (const auto found = state.pages.find(request.path); found != state.pages.end())
+      made = found->second(request);
+    else
+      made = state.otherwise ? state.otherwise(request) : Page{404, "no such page\n"};
+    page = request.takes_gzip ? Compressed(std::move(made)) : std::move(made);
+  });
+  return page;
+}
+
+template <typename Response>
+void SetHead(const Page& page, Response& response) {
+  response.result(static_cast<unsigned>(page.status));
+  response.set(http::field::content_type, page.content_type);
+  response.set(http::field::cache_control, "no-store");
+  for (const auto& [name, value] : page.headers) response.set(name, value);
+}
+
 using PlainStream = beast::tcp_stream;
 using TlsStream = beast::ssl_stream<beast::tcp_stream>;
 
@@ -87,15 +174,15 @@ class Connection final : public WaitingConnection,
   template <typename... Tls>
   Connection(AcceptedSocket accepted, std::shared_ptr<ServerState> state,
              const std::shared_ptr<Tls>&... tls)
-      : source_(std::move(accepted.source)),
-        certified_(accepted.certified),
+      : client_{std::move(accepted.source), accepted.certified},
         tls_(tls...),
         stream_(std::move(accepted.socket), *tls...),
         state_(std::move(state)),
+        waiting_(*state_),
         reservation_(*state_),
         answer_(fair::ByteShares::Begin(state_->answers, "")) {}
   ~Connection() override {
-    EndWaiting();
+    waiting_.Leave();
     MutexLock lock(&state_->mutex);
     --state_->connections;
   }
@@ -106,11 +193,11 @@ class Connection final : public WaitingConnection,
     if constexpr (std::is_same_v<Stream, PlainStream>) {
       Read(kDeadline);
     } else {
-      BeginWaiting();
+      waiting_.Enter(this->weak_from_this());
       Socket().expires_after(kDeadline);
       stream_.async_handshake(asio::ssl::stream_base::server,
                               [self = this->shared_from_this()](beast::error_code error) {
-                                self->EndWaiting();
+                                self->waiting_.Leave();
                                 if (!error) return self->Read(kDeadline);
                                 self->state_->CountRefusal(HttpRefusal::kHandshake);
                               });
@@ -133,26 +220,17 @@ class Connection final : public WaitingConnection,
     Socket().socket().close(ignored);
   }
 
-  void BeginWaiting() {
-    MutexLock lock(&state_->mutex);
-    waiting_entry_ = state_->waiting.insert(state_->waiting.end(), this->weak_from_this());
-  }
-  void EndWaiting() {
-    MutexLock lock(&state_->mutex);
-    if (waiting_entry_) state_->waiting.erase(*std::exchange(waiting_entry_, std::nullopt));
-  }
-
   void Read(std::chrono::seconds deadline) {
     parser_.emplace();
     parser_->header_limit(kMaxHeaderBytes);
     parser_->body_limit(std::max(state_->options.max_body_bytes, kMinBodyLimit));
     reservation_.Release();
-    BeginWaiting();
+    waiting_.Enter(this->weak_from_this());
     Socket().expires_after(deadline);
     http::async_read_header(
         stream_, buffer_, *parser_,
         [self = this->shared_from_this()](beast::error_code error, std::size_t) {
-          self->EndWaiting();
+          self->waiting_.Leave();
           // A kept connection that times out unused is closed too, but its client is not slow.
           const bool was_idle = std::exchange(self->idle_, false);
           if (error && !(was_idle && error == beast::error::timeout)) return self->EndRead(error);
@@ -168,17 +246,9 @@ class Connection final : public WaitingConnection,
     Refuse({413, "the body is too long\n"});
   }
 
-  // The page that refuses a request whose body has not been read.
-  std::optional<Page> RefusalOfHead() const {
-    if (!state_->options.refuse_head) return std::nullopt;
-    std::optional<Page> page = kFailed;
-    (void)RunGuarded("http",
-                     [&] { page = state_->options.refuse_head(ToRequest(parser_->get())); });
-    return page;
-  }
-
   void ReadBody() {
-    if (std::optional<Page> refusal = RefusalOfHead()) return Refuse(*std::move(refusal));
+    if (auto refusal = RefusalOfHead(parser_->get(), client_, state_->options))
+      return Refuse(*std::move(refusal));
     if (parser_->is_done()) return Answer();
     const auto length = parser_->content_length();
     const std::size_t most = std::max(state_->options.max_body_bytes, kMinBodyLimit);
@@ -205,16 +275,16 @@ class Connection final : public WaitingConnection,
   void Answer() {
     http::request<http::string_body> asked = parser_->release();
     const bool head = asked.method() == http::verb::head;
-    const bool gzip = asked[http::field::accept_encoding].find("gzip") != beast::string_view::npos;
     response_ = {};
     response_.version(asked.version());
     response_.keep_alive(asked.keep_alive() && !state_->draining);
     if (!head && asked.method() != http::verb::get &&
         (asked.method() != http::verb::post || state_->options.max_body_bytes == 0))
       return Write({405, "only GET is supported here\n"}, head);
-    Request request = ToRequest(asked);
+    Request request = ToRequest(asked, client_, state_->options.headers);
     request.body = std::move(asked.body());
-    request.takes_gzip = gzip;
+    request.takes_gzip =
+        asked[http::field::accept_encoding].find("gzip") != beast::string_view::npos;
     request.is_gone = [fd = Socket().socket().native_handle()] { return IsClosedByPeer(fd); };
     Work work;
     if (state_->options.work_of &&
@@ -225,13 +295,13 @@ class Connection final : public WaitingConnection,
     if (work.load == Load::kHeavy && state_->answers->LeftFor(work.asker) < kSmallAnswer)
       return RefuseBusy("read the answers to your other requests first\n", head);
     SlowWork* const threads = state_->ThreadsFor(work.load);
-    if (threads == nullptr) return Write(PageFor(request, gzip), head);
-    const bool taken = threads->Add(
-        asker_, [self = this->shared_from_this(), request = std::move(request), head, gzip] {
+    if (threads == nullptr) return Write(PageFor(*state_, request), head);
+    const bool taken =
+        threads->Add(asker_, [self = this->shared_from_this(), request = std::move(request), head] {
           // What was sent to change something counts, also when nobody waits for the answer.
           if (request.method != "POST" && request.is_gone()) return self->Close();
           asio::post(self->stream_.get_executor(),
-                     [self, head, page = self->PageFor(request, gzip)]() mutable {
+                     [self, head, page = PageFor(*self->state_, request)]() mutable {
                        self->Write(std::move(page), head);
                      });
         });
@@ -241,22 +311,6 @@ class Connection final : public WaitingConnection,
   void RefuseBusy(std::string why, bool head) {
     state_->CountRefusal(HttpRefusal::kBusy);
     Write({503, std::move(why), "text/plain", {{"Retry-After", "5"}}}, head);
-  }
-
-  static Page Compressed(Page page, bool gzip) {
-    if (!page.compress || !gzip || page.source != nullptr || page.body.size() >= kMaxGzipBytes)
-      return page;
-    page.body = Gzip(page.body);
-    page.headers.emplace_back("Content-Encoding", "gzip");
-    return page;
-  }
-
-  template <typename Response>
-  static void SetHead(const Page& page, Response& response) {
-    response.result(static_cast<unsigned>(page.status));
-    response.set(http::field::content_type, page.content_type);
-    response.set(http::field::cache_control, "no-store");
-    for (const auto& [name, value] : page.headers) response.set(name, value);
   }
 
   void Write(Page page, bool head) {
@@ -369,52 +423,15 @@ class Connection final : public WaitingConnection,
     }
   }
 
-  // The request without its body.
-  Request ToRequest(const http::request<http::string_body>& asked) const {
-    Request request{.path = std::string(asked.target()),
-                    .host = std::string(asked[http::field::host]),
-                    .method = std::string(asked.method_string()),
-                    .content_type = std::string(asked[http::field::content_type]),
-                    .range = std::string(asked[http::field::range]),
-                    .if_range = std::string(asked[http::field::if_range]),
-                    .source = source_,
-                    .certified = certified_};
-    if (const std::size_t query = request.path.find('?'); query != std::string::npos) {
-      request.query = request.path.substr(query + 1);
-      request.path.resize(query);
-    }
-    for (const std::string& name : state_->options.headers) {
-      const auto [first, last] = asked.equal_range(name);
-      for (auto field = first; field != last; ++field)
-        request.headers.emplace_back(name, std::string(field->value()));
-    }
-    return request;
-  }
-
-  Page PageFor(const Request& request, bool gzip) const {
-    Page page = kFailed;
-    (void)RunGuarded("http", [&] {
-      Page made;
-      if (const auto found = state_->pages.find(request.path); found != state_->pages.end())
-        made = found->second(request);
-      else
-        made = state_->otherwise ? state_->otherwise(request) : Page{404, "no such page\n"};
-      page = Compressed(std::move(made), gzip);
-    });
-    return page;
-  }
-
-  const std::string source_;
-  const bool certified_;
+  const Client client_;
   // Owned, because the stream refers to it.
   const std::shared_ptr<asio::ssl::context> tls_;
   Stream stream_;
   const std::shared_ptr<ServerState> state_;
+  WaitingEntry waiting_;
   BodyReservation reservation_;
   std::string asker_;                 // Who made the request that is being answered.
   fair::ByteShares::Holding answer_;  // The memory of the answer that is being sent.
-  // The place in `state_->waiting` while this connection waits.
-  std::optional<std::list<std::weak_ptr<WaitingConnection>>::iterator> waiting_entry_;
   beast::flat_buffer buffer_{kMaxHeaderBytes + 16384};  // Bounds what it may grow to.
   std::optional<http::request_parser<http::string_body>> parser_;
   http::response<http::string_body> response_;
