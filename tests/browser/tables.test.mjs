@@ -91,6 +91,15 @@ test("numbers are the server's, sorted by a click on a head", async () => {
     "Count ascending",
   );
   await choose("Name");
+  const { devicePs } = WITNESS.kernels.all;
+  const gpu = rows.filter(({ kind }) => kind === "kernel");
+  const told = gpu.filter(({ occupancy }) => occupancy !== null);
+  const sum = (of) => told.reduce((all, row) => all + of(row), 0);
+  const share = sum(({ occupancy, totalPs }) => occupancy * totalPs) / sum((row) => row.totalPs);
+  const kernels = gpu.reduce((all, { selfPs }) => all + selfPs, 0);
+  const sentence = await text(page, "#tables .together");
+  assert.ok(sentence.includes(`kernel ${((100 * kernels) / devicePs).toFixed(1)} %, `), sentence);
+  assert.ok(sentence.endsWith(`; occupancy ${share.toFixed(1)} %`), sentence);
   const names = rows.map(({ name }) => name).sort((a, b) => a.localeCompare(b));
   assert.deepEqual(await cells("Name"), names, "names begin with the first");
 });

@@ -9,6 +9,7 @@ import pytest
 
 from tests.support import gpu_trace
 from tests.support.processes import BIN, BUILD, ROOT
+from tests.support.traces import write_run
 from tests.support.viewer import View
 
 TORCH = BUILD / "torch/bin/python"
@@ -108,6 +109,8 @@ def gpu_run(tmp_path_factory):
         trace = gpu_trace.make(0)  # The ranks are equal but for the odd one.
         trace["distributedInfo"].update(rank=rank, world_size=4)
         for event in trace["traceEvents"]:
+            if event.get("cat") == "cpu_op":
+                event["args"]["Input Dims"] = [[8, 16], [16, event["args"]["External id"] % 2]]
             if event.get("cat") == "kernel" and event["name"].startswith("gemm_"):
                 event["args"].update(grid=[8, 1, 1], block=[128, 1, 1], **{
                     "registers per thread": 32, "shared memory": 1024, "est. achieved occupancy %": 20 if event["dur"] < 30 else 60})
@@ -172,7 +175,18 @@ def test_operators_have_the_device_time_of_what_they_launched(gpu_view, gpu_run)
     assert answer["joinsLaunches"] and operator["deviceSelfPs"] == operator["devicePs"] == sum(work.values()) * US
     launches = [event for event in gpu_run[1][1] if event["name"] == "cudaLaunchKernel"]
     assert operator["count"] == len(launches) and operator["selfPs"] == len(launches) * (9 - 5) * US
+    assert (operator["shapes"], operator["shapesDiffer"]) == ("[[8, 16], [16, 1]]", True)
     assert by_name(answer)["ProfilerStep*"]["devicePs"] == sum(work.values()) * US
+
+
+def test_operations_of_xla_have_their_category_and_rates(session_group, tmp_path, protos):
+    write_run(tmp_path, "tpu", **{"worker-0": {}, "worker-1": {}})
+    view = View(session_group, "tpu", tmp_path, "--cache", "none")
+    view.loaded()
+    for worker, times in ((0, 5), (None, 10)):
+        fusion = by_name(table_of(view, "kernels", worker))["fusion.1"]
+        assert (fusion["category"], fusion["flops"], fusion["accessedBytes"]) == ("fusion", times * 6_000_000_000, times * 1_500_000)
+        assert by_name(table_of(view, "kernels", worker))["dot.2"]["flops"] is None
 
 
 def test_collectives_have_bandwidth_and_exposed_time(gpu_view, gpu_run):

@@ -44,12 +44,15 @@ std::string_view PartOf(std::string_view launch, std::string_view key) {
   return {};
 }
 
+Json TextJson(std::string_view text) { return text.empty() ? Json() : Json(text); }
+Json CountJson(std::uint64_t count) { return count > 0 ? Json(count) : Json(); }
+
 Json KernelJson(const TallyRow& row) {
-  const auto part = [&](std::string_view key) {
-    const std::string_view text = PartOf(row.launch, key);
-    return text.empty() ? Json() : Json(text);
-  };
-  return {{"grid", part("grid")},
+  const auto part = [&](std::string_view key) { return TextJson(PartOf(row.launch, key)); };
+  return {{"category", TextJson(row.category)},
+          {"flops", CountJson(row.flops)},
+          {"accessedBytes", CountJson(row.accessed_bytes)},
+          {"grid", part("grid")},
           {"block", part("block")},
           {"registers", part("regs")},
           {"sharedBytes", part("static_shared")},
@@ -69,13 +72,16 @@ Json RowJson(std::string_view table, const TallyRow& row) {
     json.update(KernelJson(row));
   } else if (table == "communication") {
     json.update(Json{{"group", row.group},
-                     {"ranks", row.ranks > 0 ? Json(row.ranks) : Json()},
-                     {"bytes", row.bytes > 0 ? Json(row.bytes) : Json()},
+                     {"ranks", CountJson(row.ranks)},
+                     {"bytes", CountJson(row.bytes)},
                      {"algorithmBytesPerS", RateJson(row.bytes_per_s)},
                      {"busBytesPerS", RateJson(row.BusBytesPerSecond())},
                      {"exposedPs", row.exposed_ps ? Json(*row.exposed_ps) : Json()}});
   } else {
-    json.update(Json{{"devicePs", row.device_ps}, {"deviceSelfPs", row.device_self_ps}});
+    json.update(Json{{"shapes", TextJson(row.shapes)},
+                     {"shapesDiffer", row.shapes_differ},
+                     {"devicePs", row.device_ps},
+                     {"deviceSelfPs", row.device_self_ps}});
   }
   return json;
 }

@@ -18,9 +18,11 @@ std::string TableNames();
 // rows then have `workers`, how many have the row, and `odd`, the one that is far from the others:
 // {worker, totalPs, medianPs}. What is not known is null. Times are picoseconds. Rows have:
 //   kernels        name, kind, count, totalPs, selfPs, maxPs, grid, block, registers, sharedBytes,
-//                  occupancy, tensorCores, launchesDiffer, launchedBy, launchersDiffer
+//                  occupancy, tensorCores, launchesDiffer, launchedBy, launchersDiffer; of
+//                  operations of XLA category, flops, accessedBytes
 //   operators, modules
-//                  name, kind, count, totalPs, selfPs, maxPs, devicePs, deviceSelfPs
+//                  name, kind, count, totalPs, selfPs, maxPs, shapes, shapesDiffer, devicePs,
+//                  deviceSelfPs
 //   communication  name, kind, group, ranks, count, totalPs, selfPs, maxPs, bytes,
 //                  algorithmBytesPerS, busBytesPerS, exposedPs
 //   steps          name, number, beginPs, totalPs and the parts of the report's breakdown; for all

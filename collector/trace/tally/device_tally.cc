@@ -82,6 +82,12 @@ class DeviceTally {
   struct NameFacts {
     WorkClass work{};
     std::uint32_t row = 0;
+    std::uint64_t flops = 0, accessed_bytes = 0;  // What each event takes.
+  };
+  // What XLA says of an operation.
+  struct XlaFacts {
+    std::string_view category{};
+    std::uint64_t flops = 0, accessed_bytes = 0;
   };
   // An event whose inner ones are still to come.
   struct Open {
@@ -168,7 +174,10 @@ class DeviceTally {
         gathering_.kernels.Count(facts.row, entry.duration_ps, entry.duration_ps);
         if (computes) AddComputation({entry.begin_ps, entry.end_ps()});
       }
-      if (details_id_ != 0) RETURN_IF_ERROR(AddLaunch(row, entry, gathering_.kernels[facts.row]));
+      TallyRow& kernel = gathering_.kernels[facts.row];
+      kernel.flops += facts.flops;
+      kernel.accessed_bytes += facts.accessed_bytes;
+      if (details_id_ != 0) RETURN_IF_ERROR(AddLaunch(row, entry, kernel));
       if (facts.work.kind == digest::WorkKind::kCommunication)
         RETURN_IF_ERROR(AddCall(row, line, entry, facts.work));
     }
@@ -212,33 +221,52 @@ class DeviceTally {
     xplane::Event event;
     RETURN_IF_ERROR(xplane::ParseEvent(bytes, event));
     NameFacts facts;
+    const XlaFacts xla = XlaFactsOf(event);
     const std::string_view name = index_.Text(entry.name);
     if (!lines_.coarse()) {
-      facts.work = digest::ClassifyDeviceWork(name, CategoryOf(event), lines_.is_hlo());
+      facts.work = digest::ClassifyDeviceWork(name, xla.category, lines_.is_hlo());
       if (facts.work.kind == digest::WorkKind::kCompute && !lines_.is_hlo()) {
         const WorkClass by_stats = digest::ClassifyByStats(*plane_names_, line, event);
         if (by_stats.kind != digest::WorkKind::kCompute) facts.work = by_stats;
       }
     }
+    // The operations inside tell their own.
+    if (!facts.work.contains_others) {
+      facts.flops = xla.flops;
+      facts.accessed_bytes = xla.accessed_bytes;
+    }
     facts.row = gathering_.kernels.Find(name, KindName(facts.work, is_stream_));
+    std::string_view& category = gathering_.kernels[facts.row].category;
+    if (category.empty()) category = xla.category;
     names_.emplace(entry.name, facts);
     return facts;
   }
 
-  // XLA's category, of the name or else of the event itself. A damaged stat tells nothing.
-  std::string_view CategoryOf(const xplane::Event& event) const {
+  // What XLA says of the name; its category, if not of the name, of the event itself. A damaged
+  // stat tells nothing.
+  XlaFacts XlaFactsOf(const xplane::Event& event) const {
     const std::int64_t category_id = plane_names_->StatId("hlo_category");
-    std::string_view category;
-    if (category_id == 0) return category;
-    const auto read = [&](const xplane::Stat& stat) {
+    const std::int64_t flops_id = plane_names_->StatId("flops"),
+                       bytes_id = plane_names_->StatId("bytes_accessed");
+    XlaFacts facts;
+    if (category_id == 0 && flops_id == 0 && bytes_id == 0) return facts;
+    const auto read_category = [&](const xplane::Stat& stat) {
       const auto* text = std::get_if<std::string_view>(&stat.value);
-      if (stat.name_id == category_id && text != nullptr && category.empty()) category = *text;
+      const bool told = stat.name_id == category_id && category_id != 0 && text != nullptr;
+      if (told && facts.category.empty()) facts.category = *text;
     };
     const auto name = plane_names_->event_names.find(event.name_id);
-    if (name != plane_names_->event_names.end())
-      (void)plane_names_->ForEachKindStat(name->second, read);
-    if (category.empty()) (void)xplane::ForEachStat(*plane_names_, event, read);
-    return category;
+    if (name != plane_names_->event_names.end()) {
+      (void)plane_names_->ForEachKindStat(name->second, [&](const xplane::Stat& stat) {
+        read_category(stat);
+        if (stat.name_id == 0) return;
+        const std::int64_t natural = std::max<std::int64_t>(stat.Integer().value_or(0), 0);
+        if (stat.name_id == flops_id) facts.flops = static_cast<std::uint64_t>(natural);
+        if (stat.name_id == bytes_id) facts.accessed_bytes = static_cast<std::uint64_t>(natural);
+      });
+    }
+    if (facts.category.empty()) (void)xplane::ForEachStat(*plane_names_, event, read_category);
+    return facts;
   }
 
   absl::Status AddLaunch(const index::Row& row, const index::Entry& entry, TallyRow& kernel) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "collector/trace/digest/classify.h"
+#include "collector/trace/digest/event_times.h"
 #include "collector/trace/tally/host_names.h"
 #include "collector/trace/tally/track_reader.h"
 #include "collector/trace/xplane/names.h"
@@ -107,6 +108,9 @@ class HostTally {
   }
 
   absl::Status AddRow(const index::Row& row) {
+    plane_names_ = gathering_.source.PlaneOf(row);
+    if (plane_names_ == nullptr) return absl::DataLossError("the index does not fit the trace");
+    shapes_id_ = plane_names_->StatId("Input Dims");
     for (LaneReader reader(index_, TracksOf(row), Links::kRead); reader.next() != nullptr;
          reader.Advance()) {
       RETURN_IF_ERROR(gathering_.CheckGone());
@@ -117,12 +121,27 @@ class HostTally {
       std::size_t operators = operators_.Around(entry), modules = modules_.Around(entry);
       if (IsInOperators(facts.kind)) operators = operators_.Open(facts, entry, operators);
       if (facts.kind == HostKind::kModule) modules = modules_.Open(facts, entry, modules);
+      if (facts.kind == HostKind::kOperator && shapes_id_ != 0)
+        RETURN_IF_ERROR(AddShapes(row, entry, gathering_.operators[facts.row]));
       const std::span<const index::LinkTarget> links = reader.next()->links();
       if (!links.empty()) AddLaunches(operators, modules, links);
       if (facts.communicates) AddCall(entry);
     }
     CloseUntil(std::numeric_limits<std::int64_t>::max(), operators_);
     CloseUntil(std::numeric_limits<std::int64_t>::max(), modules_);
+    return absl::OkStatus();
+  }
+
+  absl::Status AddShapes(const index::Row& row, const index::Entry& entry, TallyRow& called) const {
+    ASSIGN_OR_RETURN(const std::string_view bytes, gathering_.source.BytesOf(row, entry));
+    std::string_view shapes;
+    xplane::Event event;
+    RETURN_IF_ERROR(digest::ReadEvent(
+        bytes, event, [this](std::int64_t id) { return id == shapes_id_; },
+        [&](const digest::RawStat& stat) { shapes = digest::TextOfStat(*plane_names_, stat); }));
+    if (shapes.empty()) return absl::OkStatus();
+    if (called.shapes.empty()) called.shapes = shapes;
+    called.shapes_differ = called.shapes_differ || called.shapes != shapes;
     return absl::OkStatus();
   }
 
@@ -210,6 +229,8 @@ class HostTally {
 
   Gathering& gathering_;
   const index::Index& index_;
+  const xplane::Plane* plane_names_ = nullptr;  // Names and stats of the row's events.
+  std::int64_t shapes_id_ = 0;
   Durations durations_;
   std::unordered_map<std::uint32_t, NameFacts> facts_{};
   Frames operators_{.table = gathering_.operators}, modules_{.table = gathering_.modules};
@@ -223,7 +244,7 @@ absl::StatusOr<bool> AddHost(Gathering& gathering) {
   HostTally tally(gathering);
   for (const index::Plane& plane : gathering.source.index->planes()) {
     const std::string_view name = gathering.source.index->Text(plane.name);
-    if (name.starts_with(xplane::kDevicePrefix) || name == xplane::kCollectivesPlane) continue;
+    if (!xplane::MayHaveThreads(name) || name == xplane::kCollectivesPlane) continue;
     RETURN_IF_ERROR(tally.AddPlane(plane));
   }
   return tally.joins_launches();

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <limits>
+#include <map>
 #include <optional>
 #include <span>
 #include <unordered_map>
@@ -35,7 +36,74 @@ bool IsMemory(std::string_view counter) {
 struct Followed {
   std::int64_t begin_ps = 0, bytes = 0;
   std::int64_t thread = -1;
+  std::string_view by{};
 };
+using AliveByAddress = std::unordered_map<std::int64_t, Followed>;
+
+// Adds values to a curve, in the order of time.
+class CurveMaker {
+ public:
+  CurveMaker(const index::Index& index, MemoryCurve& curve)
+      : curve_(curve),
+        begin_ps_(Bounded(index.header().begin_ps)),
+        span_ps_(std::max<std::int64_t>(Bounded(index.header().end_ps) - begin_ps_, 1)) {}
+
+  // True if it is the highest so far.
+  bool Add(std::int64_t at_ps, double value) {
+    const bool is_first = stretch_ < 0;
+    const bool is_peak = is_first || value > curve_.peak;
+    if (is_first) curve_.first = value;
+    if (is_peak) {
+      curve_.peak = value;
+      curve_.peak_at_ps = at_ps;
+    }
+    curve_.last = value;
+    const auto part = static_cast<double>(at_ps - begin_ps_) / static_cast<double>(span_ps_);
+    const auto here = static_cast<std::int64_t>(std::clamp(part, 0.0, 1.0) *
+                                                static_cast<double>(MemoryCurve::kMaxPoints - 1));
+    if (here != stretch_)
+      curve_.points.emplace_back(at_ps, value);
+    else if (value > curve_.points.back().second)
+      curve_.points.back() = {at_ps, value};
+    stretch_ = here;
+    return is_peak;
+  }
+
+ private:
+  static std::int64_t Bounded(std::int64_t ps) {
+    return std::clamp(ps, -index::kMaxEntryPs, index::kMaxEntryPs);
+  }
+
+  MemoryCurve& curve_;
+  const std::int64_t begin_ps_, span_ps_;
+  std::int64_t stretch_ = -1;
+};
+
+// The largest of what is alive; the others are counted in the curve.
+std::vector<Followed> LargestOf(const AliveByAddress& alive, MemoryCurve& curve) {
+  std::vector<Followed> all;
+  all.reserve(alive.size());
+  for (const auto& [address, one] : alive) {
+    all.push_back(one);
+    curve.alive_bytes = AddSaturated(curve.alive_bytes, one.bytes);
+  }
+  std::ranges::sort(all, [](const Followed& a, const Followed& b) {
+    return a.bytes != b.bytes ? a.bytes > b.bytes : a.begin_ps < b.begin_ps;
+  });
+  if (all.size() > MemoryCurve::kMaxAllocations) {
+    curve.alive_left_out = all.size() - MemoryCurve::kMaxAllocations;
+    all.resize(MemoryCurve::kMaxAllocations);
+  }
+  return all;
+}
+
+// Follows what is allocated, and what is given back with a negative size.
+void Follow(std::int64_t address, const Followed& moved, AliveByAddress& alive) {
+  if (moved.bytes < 0)
+    alive.erase(address);
+  else if (moved.bytes > 0 && alive.size() < kMaxFollowed)
+    alive[address] = moved;
+}
 
 class CurveReader {
  public:
@@ -49,33 +117,12 @@ class CurveReader {
                       .values = track.events};
     const std::span<const double> values = index_.values(track);
     std::uint64_t peak_ordinal = 0;
-    const auto bounded = [](std::int64_t ps) {
-      return std::clamp(ps, -index::kMaxEntryPs, index::kMaxEntryPs);
-    };
-    const std::int64_t begin_ps = bounded(index_.header().begin_ps);
-    const std::int64_t span_ps =
-        std::max<std::int64_t>(bounded(index_.header().end_ps) - begin_ps, 1);
-    std::int64_t stretch = -1;
+    CurveMaker maker(index_, curve);
     for (TrackReader reader(index_, row_.first_track, Links::kLeftOut); reader.more();
          reader.Advance(), ++ordinal_) {
       if (ordinal_ >= values.size()) break;
-      const double value = values[static_cast<std::size_t>(ordinal_)];
-      const std::int64_t at_ps = reader.entry().begin_ps;
-      if (ordinal_ == 0) curve.first = value;
-      if (ordinal_ == 0 || value > curve.peak) {
-        curve.peak = value;
-        curve.peak_at_ps = at_ps;
+      if (maker.Add(reader.entry().begin_ps, values[static_cast<std::size_t>(ordinal_)]))
         peak_ordinal = ordinal_;
-      }
-      curve.last = value;
-      const auto part = static_cast<double>(at_ps - begin_ps) / static_cast<double>(span_ps);
-      const auto here = static_cast<std::int64_t>(std::clamp(part, 0.0, 1.0) *
-                                                  static_cast<double>(MemoryCurve::kMaxPoints - 1));
-      if (here != stretch)
-        curve.points.emplace_back(at_ps, value);
-      else if (value > curve.points.back().second)
-        curve.points.back() = {at_ps, value};
-      stretch = here;
     }
     if (allocations_ == Allocations::kRead && curve.counter == kAllocated && ordinal_ > 0)
       RETURN_IF_ERROR(AddAlive(peak_ordinal, curve));
@@ -91,7 +138,7 @@ class CurveReader {
                        thread_id = plane->StatId("tid");
     if (address_id == 0 || bytes_id == 0) return absl::OkStatus();
     curve.tells_allocations = true;
-    std::unordered_map<std::int64_t, Followed> alive;
+    AliveByAddress alive;
     std::uint64_t ordinal = 0;
     for (TrackReader reader(index_, row_.first_track, Links::kLeftOut);
          reader.more() && ordinal <= peak_ordinal; reader.Advance(), ++ordinal) {
@@ -110,41 +157,19 @@ class CurveReader {
             if (stat.name_id == thread_id)
               found.thread = NumberIn(digest::TextOfStat(*plane, stat));
           }));
-      if (!address) continue;
-      if (found.bytes < 0)
-        alive.erase(*address);
-      else if (found.bytes > 0 && alive.size() < kMaxFollowed)
-        alive[*address] = found;
+      if (address) Follow(*address, found, alive);
     }
-    return ListAlive(alive, curve);
+    for (const Followed& one : LargestOf(alive, curve)) {
+      ASSIGN_OR_RETURN(const std::string_view by, OperatorAt(one.thread, one.begin_ps));
+      curve.alive.push_back({one.begin_ps, one.bytes, by});
+    }
+    return absl::OkStatus();
   }
 
   static std::int64_t NumberIn(std::string_view text) {
     std::int64_t number = -1;
     (void)std::from_chars(text.data(), text.data() + text.size(), number);
     return number;
-  }
-
-  absl::Status ListAlive(const std::unordered_map<std::int64_t, Followed>& alive,
-                         MemoryCurve& curve) {
-    std::vector<Followed> all;
-    all.reserve(alive.size());
-    for (const auto& [address, one] : alive) {
-      all.push_back(one);
-      curve.alive_bytes = AddSaturated(curve.alive_bytes, one.bytes);
-    }
-    std::ranges::sort(all, [](const Followed& a, const Followed& b) {
-      return a.bytes != b.bytes ? a.bytes > b.bytes : a.begin_ps < b.begin_ps;
-    });
-    if (all.size() > MemoryCurve::kMaxAllocations) {
-      curve.alive_left_out = all.size() - MemoryCurve::kMaxAllocations;
-      all.resize(MemoryCurve::kMaxAllocations);
-    }
-    for (const Followed& one : all) {
-      ASSIGN_OR_RETURN(const std::string_view by, OperatorAt(one.thread, one.begin_ps));
-      curve.alive.push_back({one.begin_ps, one.bytes, by});
-    }
-    return absl::OkStatus();
   }
 
   // The innermost operator or annotation on a thread, which has the number of its row.
@@ -154,7 +179,7 @@ class CurveReader {
     std::pair innermost(std::numeric_limits<std::int64_t>::min(), std::uint32_t{0});
     for (const index::Row& row : index_.rows()) {
       if (row.id != thread || row.kind == index::RowKind::kCounter || row.derived != 0) continue;
-      if (index_.Text(index_.planes()[row.plane].name).starts_with(xplane::kDevicePrefix)) continue;
+      if (!xplane::MayHaveThreads(index_.Text(index_.planes()[row.plane].name))) continue;
       for (std::uint32_t i = 0; i < row.tracks; ++i) {
         const index::Track& track = index_.tracks()[row.first_track + i];
         const std::uint64_t next = index_.FirstFrom(track, at_ps + 1);
@@ -179,6 +204,116 @@ class CurveReader {
   std::uint64_t ordinal_ = 0;
 };
 
+// The allocators of XLA and TensorFlow tell of each allocation by an event on the thread that asks
+// for it, which says how much is allocated then.
+class AllocatorReader {
+ public:
+  explicit AllocatorReader(const Source& source) : source_(source), index_(*source.index) {}
+
+  absl::Status Read(Allocations allocations, std::vector<MemoryCurve>& curves) {
+    FindNames();
+    for (const index::Row& row : index_.rows()) {
+      if (mask_ == 0 || row.kind == index::RowKind::kCounter || row.derived != 0) continue;
+      if (!xplane::MayHaveThreads(index_.Text(index_.planes()[row.plane].name))) continue;
+      for (std::uint32_t i = 0; i < row.tracks; ++i)
+        RETURN_IF_ERROR(ReadTrack(row, index_.tracks()[row.first_track + i]));
+    }
+    for (auto& [allocator, moves] : moves_) {
+      if (curves.size() == kMaxCurves) break;
+      curves.push_back(CurveOf(allocator, moves, allocations));
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  // An allocation, or one that is given back, which has a negative size.
+  struct Move {
+    std::int64_t address = 0;
+    double allocated = 0;  // By the allocator, afterwards.
+    Followed what{};
+  };
+
+  void FindNames() {
+    for (std::uint32_t id = 0; id < index_.texts(); ++id) {
+      const std::string_view text = index_.Text(id);
+      if (text != "MemoryAllocation" && text != "MemoryDeallocation") continue;
+      (text == "MemoryAllocation" ? allocation_ : deallocation_) = id;
+      mask_ |= std::uint64_t{1} << id % 64;
+    }
+  }
+
+  absl::Status ReadTrack(const index::Row& row, const index::Track& track) {
+    absl::Status status;
+    for (const index::Block& block : index_.blocks(track)) {
+      if ((block.names & mask_) == 0) continue;
+      if (source_.is_gone && source_.is_gone())
+        return absl::CancelledError("nobody waits for the curves any more");
+      index_.ForEachEntry(block, [&](const index::Entry& entry) {
+        const bool moves = entry.name == allocation_ || entry.name == deallocation_;
+        if (moves && read_++ < kMaxFollowed) status.Update(ReadMove(row, entry));
+      });
+      RETURN_IF_ERROR(status);
+    }
+    return status;
+  }
+
+  absl::Status ReadMove(const index::Row& row, const index::Entry& entry) {
+    const xplane::Plane* plane = source_.PlaneOf(row);
+    if (plane == nullptr) return absl::DataLossError("the index does not fit the trace");
+    ASSIGN_OR_RETURN(const std::string_view bytes, source_.BytesOf(row, entry));
+    const std::int64_t name_id = plane->StatId("allocator_name"),
+                       allocated_id = plane->StatId("bytes_allocated"),
+                       size_id = plane->StatId("allocation_bytes"),
+                       address_id = plane->StatId("addr"), by_id = plane->StatId("tf_op");
+    std::string_view allocator = index_.Text(index_.planes()[row.plane].name);
+    Move move{.what = {.begin_ps = entry.begin_ps}};
+    xplane::Event event;
+    RETURN_IF_ERROR(digest::ReadEvent(
+        bytes, event,
+        [&](std::int64_t id) {
+          return id != 0 && (id == name_id || id == allocated_id || id == size_id ||
+                             id == address_id || id == by_id);
+        },
+        [&](const digest::RawStat& stat) {
+          if (stat.name_id == name_id) allocator = digest::TextOfStat(*plane, stat);
+          if (stat.name_id == allocated_id) move.allocated = static_cast<double>(stat.value);
+          if (stat.name_id == size_id) move.what.bytes = std::max<std::int64_t>(stat.value, 0);
+          if (stat.name_id == address_id) move.address = stat.value;
+          if (stat.name_id == by_id) move.what.by = digest::TextOfStat(*plane, stat);
+        }));
+    if (entry.name == deallocation_) move.what.bytes = -move.what.bytes;
+    moves_[allocator].push_back(move);
+    return absl::OkStatus();
+  }
+
+  MemoryCurve CurveOf(std::string_view allocator, std::vector<Move>& moves,
+                      Allocations allocations) const {
+    MemoryCurve curve{.plane = allocator, .counter = "Allocated memory", .values = moves.size()};
+    std::ranges::stable_sort(moves, {}, [](const Move& move) { return move.what.begin_ps; });
+    CurveMaker maker(index_, curve);
+    std::size_t peak = 0;
+    for (std::size_t i = 0; i < moves.size(); ++i) {
+      if (maker.Add(moves[i].what.begin_ps, moves[i].allocated)) peak = i;
+    }
+    if (allocations == Allocations::kLeftOut) return curve;
+    curve.tells_allocations = true;
+    AliveByAddress alive;
+    for (std::size_t i = 0; i <= peak; ++i) Follow(moves[i].address, moves[i].what, alive);
+    for (const Followed& one : LargestOf(alive, curve))
+      curve.alive.push_back({one.begin_ps, one.bytes, one.by});
+    return curve;
+  }
+
+  const Source& source_;
+  const index::Index& index_;
+  std::uint32_t allocation_ = kNoName, deallocation_ = kNoName;  // The names' numbers.
+  std::uint64_t mask_ = 0;  // Which blocks may have events of these names.
+  std::uint64_t read_ = 0;
+  std::map<std::string_view, std::vector<Move>> moves_{};  // By allocator.
+
+  static constexpr std::uint32_t kNoName = std::numeric_limits<std::uint32_t>::max();
+};
+
 }  // namespace
 
 absl::StatusOr<std::vector<MemoryCurve>> ReadMemory(const Source& source, Allocations allocations) {
@@ -192,6 +327,8 @@ absl::StatusOr<std::vector<MemoryCurve>> ReadMemory(const Source& source, Alloca
     ASSIGN_OR_RETURN(MemoryCurve curve, reader.Read());
     curves.push_back(std::move(curve));
   }
+  AllocatorReader allocators(source);
+  RETURN_IF_ERROR(allocators.Read(allocations, curves));
   return curves;
 }
 

@@ -1,5 +1,5 @@
-// The memory that a device or a process had allocated over time, as its counters tell it, and what
-// was allocated when it was most.
+// The memory that a device or a process had allocated over time, as its counters or its allocators
+// tell it, and what was allocated when it was most.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -12,18 +12,21 @@
 
 namespace strobe::tally {
 
-// An allocation of PyTorch that was not given back before the peak.
+// An allocation that was not given back before the peak.
 struct Allocation {
   std::int64_t begin_ps = 0;
   std::int64_t bytes = 0;
-  std::string_view by{};  // The innermost operator that ran on its thread; empty if none is known.
+  // The operator that asked for it, of PyTorch's the innermost on its thread; empty if not known.
+  std::string_view by{};
 };
 
 struct MemoryCurve {
   static constexpr std::size_t kMaxPoints = 1000, kMaxAllocations = 200;
 
-  std::string_view plane{}, counter{};  // "/device:GPU:0" and "Total Allocated", for example.
-  std::uint64_t values = 0;             // How many the counter has; `points` are some of them.
+  // "/device:GPU:0" and "Total Allocated", or an allocator such as "GPU_0_bfc" and
+  // "Allocated memory".
+  std::string_view plane{}, counter{};
+  std::uint64_t values = 0;  // How many the counter has; `points` are some of them.
   // Times and values, in the order of time. Of each stretch of time the largest one is kept.
   std::vector<std::pair<std::int64_t, double>> points{};
   std::int64_t peak_at_ps = 0;
@@ -38,8 +41,9 @@ struct MemoryCurve {
 
 enum class Allocations : std::uint8_t { kLeftOut, kRead };
 
-// The curves of all counters of memory; what was alive at their peaks is not known if allocations
-// are left out. DataLoss when the trace does not fit the index, Cancelled when the source is gone.
+// The curves of all counters of memory and of all allocators; what was alive at their peaks is not
+// known if allocations are left out. DataLoss when the trace does not fit the index, Cancelled when
+// the source is gone.
 absl::StatusOr<std::vector<MemoryCurve>> ReadMemory(const Source& source,
                                                     Allocations allocations = Allocations::kRead);
 

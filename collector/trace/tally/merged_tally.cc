@@ -26,6 +26,10 @@ void AddRow(const TallyRow& from, TallyRow& to) {
   to.occupancy_of_ps += from.occupancy_of_ps;
   to.launchers_differ =
       to.launchers_differ || from.launchers_differ || to.launched_by != from.launched_by;
+  if (to.category.empty()) to.category = from.category;
+  to.flops += from.flops;
+  to.accessed_bytes += from.accessed_bytes;
+  to.shapes_differ = to.shapes_differ || from.shapes_differ || to.shapes != from.shapes;
   to.bytes += from.bytes;
   if (to.exposed_ps && from.exposed_ps)
     to.exposed_ps = AddSaturated(*to.exposed_ps, *from.exposed_ps);

@@ -55,6 +55,15 @@ struct TallyRow {
   std::string_view launched_by{};  // The innermost operator around the first launch.
   bool launchers_differ = false;
 
+  // XLA's operations: their category, and what the compiler says of the work of all of them; 0 = it
+  // does not.
+  std::string_view category{};
+  std::uint64_t flops = 0, accessed_bytes = 0;
+
+  // Operators: the inputs of the first one, as PyTorch writes them: "[[20, 784], [784, 128]]".
+  std::string_view shapes{};
+  bool shapes_differ = false;
+
   // Collectives.
   digest::CollectiveKind collective = digest::CollectiveKind::kOther;
   std::string group{};      // The communicator's name.

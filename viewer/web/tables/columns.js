@@ -1,12 +1,11 @@
 // What the tables have: for each its columns, and what its rows lead to. Times are picoseconds;
 // what the trace does not tell is null.
 import { bytesOf, column, countOf, NAME, percentOf, textOf, timeOf } from "../shared/column.js";
-import { amount, bytes, time } from "../shared/format.js";
+import { amount, bytes, percent, time } from "../shared/format.js";
 
-function rateOf(head, key, title) {
-  const of = (row) => row[key] ?? null;
-  const csv = [`${head} (B/s)`, (value) => value];
-  return column(head, of, (value) => amount(value, "B/s"), { title, number: true, csv });
+function rateOf(head, of, unit, title) {
+  const csv = [`${head} (${unit})`, (value) => value];
+  return column(head, of, (value) => amount(value, unit), { title, number: true, csv });
 }
 
 const average = (row) => (row.count > 0 ? row.totalPs / row.count : null);
@@ -48,6 +47,9 @@ function kernels({ devicePs }) {
   const occupancy = ({ occupancy: percent }) => (percent === null ? null : percent / 100);
   return usual([
     percentOf("Device time", share, "Of the time of all work on devices"),
+    textOf("Category", "category", "XLA's category of the operation"),
+    rateOf("FLOP/s", perSecond("flops"), "FLOP/s", "By XLA's count, over the self time"),
+    rateOf("Memory", perSecond("accessedBytes"), "B/s", "Bytes accessed, over the self time"),
     percentOf("Occupancy", occupancy, "Estimated by the profiler; mean over the time"),
     column("Tensor Cores", ({ tensorCores }) => (tensorCores ? "yes" : null), String, {
       title: "By the kernel's name, as XProf and TensorBoard's plugin tell it",
@@ -70,6 +72,11 @@ function numeric(key) {
   return (row) => (row[key] === null || !(Number(row[key]) >= 0) ? null : Number(row[key]));
 }
 
+/** What a row tells of its work, for each second of self time. */
+function perSecond(key) {
+  return (row) => (row[key] > 0 && row.selfPs > 0 ? row[key] / (row.selfPs / 1e12) : null);
+}
+
 function launching({ devicePs, joinsLaunches }) {
   const known = (of) => (row) => (joinsLaunches ? of(row) : null);
   return usual([
@@ -88,10 +95,13 @@ function launching({ devicePs, joinsLaunches }) {
       known((row) => (devicePs > 0 ? row.devicePs / devicePs : null)),
       "Of the time of all work on devices",
     ),
+    firstOf("Input shapes", "shapes", "shapesDiffer", "Of the first call; … = others differ"),
   ]);
 }
 
 function communication() {
+  const hidden = ({ exposedPs, totalPs }) =>
+    exposedPs === null || totalPs === 0 ? null : 1 - exposedPs / totalPs;
   return [
     NAME,
     textOf("Kind", "kind", "Where the call is recorded"),
@@ -102,9 +112,15 @@ function communication() {
     timeOf("Average", average),
     timeOf("Maximum", "maxPs"),
     timeOf("Exposed", "exposedPs", "While the device computes nothing"),
+    percentOf("Overlapped", hidden, "The part during which the device computes"),
     bytesOf("Bytes", "bytes"),
-    rateOf("Algorithm bandwidth", "algorithmBytesPerS", "Bytes over time, waiting included"),
-    rateOf("Bus bandwidth", "busBytesPerS", "As nccl-tests define busbw"),
+    rateOf(
+      "Algorithm bandwidth",
+      (row) => row.algorithmBytesPerS,
+      "B/s",
+      "Bytes over time, waiting included",
+    ),
+    rateOf("Bus bandwidth", (row) => row.busBytesPerS, "B/s", "As nccl-tests define busbw"),
   ];
 }
 
@@ -147,12 +163,39 @@ function memory(answer, { workers }) {
 // Steps are summed under one name, whatever their numbers.
 const find = ({ name }) => ({ find: name === "ProfilerStep*" ? "ProfilerStep#" : name });
 
+const MAX_KINDS = 6; // What one sentence names.
+
+/** What all kernels together did: the kinds with the most time, and how well they use the device. */
+function kernelsTogether({ rows, devicePs }) {
+  const sum = (all, of) => all.reduce((whole, row) => whole + of(row), 0);
+  const kinds = new Map();
+  for (const { category, kind, selfPs } of rows)
+    kinds.set(category ?? kind, (kinds.get(category ?? kind) ?? 0) + selfPs);
+  const most = [...kinds].sort(([, a], [, b]) => b - a).slice(0, MAX_KINDS);
+  const told = most.map(([kind, ps]) => `${kind} ${percent(ps / devicePs)}`);
+  const facts = devicePs > 0 ? [`${time(devicePs)} on devices: ${told.join(", ")}`] : [];
+  const gpu = rows.filter(({ kind }) => kind === "kernel");
+  const fast = sum(gpu, ({ tensorCores, selfPs }) => (tensorCores ? selfPs : 0));
+  if (fast > 0) facts.push(`Tensor Cores ${percent(fast / sum(gpu, (row) => row.selfPs))}`);
+  const occupied = gpu.filter(({ occupancy }) => occupancy !== null);
+  const weighed = sum(occupied, ({ occupancy, totalPs }) => occupancy * totalPs);
+  if (weighed > 0)
+    facts.push(`occupancy ${percent(weighed / sum(occupied, (row) => row.totalPs) / 100)}`);
+  return facts.join("; ");
+}
+
 /**
- * By name: {title, columns(answer), order, up, place(row, description)}: what it is sorted by at
- * first, and what of the timeline a row leads to.
+ * By name: {title, columns(answer), order, up, place(row, description), together(answer)}: what it
+ * is sorted by at first, what of the timeline a row leads to, and a sentence about all rows.
  */
 const TABLES = {
-  kernels: { title: "Kernels", columns: kernels, order: "Self", place: find },
+  kernels: {
+    title: "Kernels",
+    columns: kernels,
+    order: "Self",
+    place: find,
+    together: kernelsTogether,
+  },
   operators: { title: "Operators", columns: launching, order: "Self", place: find },
   modules: { title: "Modules", columns: launching, order: "Total", place: find },
   communication: { title: "Communication", columns: communication, order: "Total", place: find },

@@ -101,7 +101,7 @@ export class Tables {
 
   draw(answer) {
     const { description } = this.run;
-    const { title, order, up, place } = tableNamed(answer.table);
+    const { title, order, up, place, together } = tableNamed(answer.table);
     if (answer.rows.length === 0) return this.note(emptyText(answer.table));
     this.sheet = new Sheet(title, columnsOf(answer, description), answer.rows, {
       order,
@@ -115,6 +115,8 @@ export class Tables {
         ? memoryCharts(answer.rows, description)
         : [];
     if (charts.length > 0) charts.push(element("h2", "All counters"));
+    const sentence = together?.(answer);
+    if (sentence) charts.push(element("p", sentence, "note together"));
     this.body.replaceChildren(...charts, this.sheet.element);
     this.sheet.filter(this.filter.value);
   }

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <string>
 #include <utility>
 
@@ -123,6 +124,49 @@ TEST(ReadMemory, PointsAndAllocationsAreBounded) {
   EXPECT_EQ(curve.alive.size(), MemoryCurve::kMaxAllocations);
   EXPECT_EQ(curve.alive_left_out, 5000 - MemoryCurve::kMaxAllocations);
   EXPECT_EQ(curve.alive.front().bytes, 1'000'000);
+}
+
+// Events as the allocators of XLA and TensorFlow write them.
+TEST(ReadMemory, AllocatorsTellTheirMemoryByEvents) {
+  xplane::PlaneBuilder host("/host:CPU");
+  std::int64_t allocated = 100;  // Since before the recording.
+  const auto move = [&](std::int64_t at_ps, std::int64_t address, std::int64_t bytes,
+                        std::string_view by, std::string_view allocator = "GPU_0_bfc") {
+    allocated += bytes;
+    host.AddEvent(host.EventId(bytes < 0 ? "MemoryDeallocation" : "MemoryAllocation"), at_ps, 0);
+    host.AddEventStat(host.StatId("allocator_name"), xplane::Ref{allocator});
+    host.AddEventStat(host.StatId("bytes_allocated"), allocated);
+    host.AddEventStat(host.StatId("allocation_bytes"), std::abs(bytes));
+    host.AddEventStat(host.StatId("addr"), address);
+    host.AddEventStat(host.StatId("tf_op"), xplane::Ref{by});
+  };
+  host.BeginLine(1, "main", 0);
+  move(10, 1, 500, "weights");
+  move(30, 2, 300, "matmul");
+  move(50, 2, -300, "");
+  host.BeginLine(2, "pool", 0);
+  move(40, 3, 50, "bias");
+  move(60, 4, 7, "copy", "gpu_host_bfc");
+  host.AddEvent(host.EventId("other"), 70, 100);
+  const MadeTrace trace(host.Encode());
+  const std::vector<MemoryCurve> curves = *ReadMemory(trace.source());
+  ASSERT_EQ(curves.size(), 2u);
+  const MemoryCurve& gpu = curves[0];
+  EXPECT_EQ(gpu.plane, "GPU_0_bfc");
+  EXPECT_EQ(gpu.counter, "Allocated memory");
+  EXPECT_EQ(gpu.values, 4u);
+  EXPECT_EQ(gpu.first, 600);
+  EXPECT_EQ(gpu.peak, 900);
+  EXPECT_EQ(gpu.peak_at_ps, 30);
+  EXPECT_EQ(gpu.alive_bytes, 800);
+  ASSERT_EQ(gpu.alive.size(), 2u);
+  EXPECT_EQ(gpu.alive[0].by, "weights");
+  EXPECT_EQ(gpu.alive[1].bytes, 300);
+  EXPECT_EQ(curves[1].plane, "gpu_host_bfc");
+  const std::vector<MemoryCurve> brief = *ReadMemory(trace.source(), Allocations::kLeftOut);
+  ASSERT_EQ(brief.size(), 2u);
+  EXPECT_EQ(brief[0].peak, 900);
+  EXPECT_FALSE(brief[0].tells_allocations);
 }
 
 TEST(ReadMemory, OtherCountersAreNoMemory) {

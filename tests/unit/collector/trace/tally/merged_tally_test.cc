@@ -46,7 +46,10 @@ Tally TallyOf(std::int64_t time_ps, std::string_view launched_by) {
                                 .total_ps = time_ps,
                                 .self_ps = time_ps,
                                 .max_ps = time_ps / 2 + 1,
-                                .launched_by = launched_by});
+                                .launched_by = launched_by,
+                                .category = "fusion",
+                                .flops = 50,
+                                .accessed_bytes = 8});
   tally.communication.rows.push_back({.name = "ncclDevKernel_AllReduce",
                                       .kind = "device",
                                       .count = 1,
@@ -73,6 +76,9 @@ TEST(TallyMerger, SumsWorkersAndNamesTheOddOne) {
   EXPECT_EQ(gemm.sum.max_ps, 451);
   EXPECT_EQ(gemm.sum.launched_by, "aten::mm");
   EXPECT_TRUE(gemm.sum.launchers_differ);
+  EXPECT_EQ(gemm.sum.category, "fusion");
+  EXPECT_EQ(gemm.sum.flops, 200u);
+  EXPECT_EQ(gemm.sum.accessed_bytes, 32u);
   ASSERT_TRUE(gemm.odd.has_value());
   EXPECT_EQ(gemm.odd->worker, 2u);
   EXPECT_EQ(gemm.odd->median_ps, 100);

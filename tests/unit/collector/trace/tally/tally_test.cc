@@ -255,6 +255,8 @@ void ExpectDigestsNumbers(const std::string& xspace) {
     EXPECT_EQ(row.count, op.count) << row.name;
     EXPECT_EQ(row.total_ps / 1000, op.total_ns) << row.name;
     EXPECT_EQ(row.self_ps / 1000, op.self_ns) << row.name;
+    EXPECT_EQ(row.flops, op.flops) << row.name;
+    EXPECT_EQ(row.accessed_bytes, op.bytes_accessed) << row.name;
     EXPECT_EQ(row.kind == "communication", op.kind == digest::WorkKind::kCommunication) << row.name;
     EXPECT_EQ(row.kind == "copy", op.kind == digest::WorkKind::kCopy) << row.name;
     ++compared;
@@ -267,6 +269,39 @@ TEST(TallyTrace, HasTheDigestsNumbers) {
   ExpectDigestsNumbers(Overlapping());
   ExpectDigestsNumbers(LinearStep());
   ExpectDigestsNumbers(PlaneWithKinds());
+}
+
+TEST(TallyTrace, TellsWhatXlaSaysOfItsOperations) {
+  const MadeTrace trace(PlaneWithKinds());
+  const Tally tally = *TallyTrace(trace.source());
+  const TallyRow& first = RowNamed(tally.kernels, "fusion.1");
+  EXPECT_EQ(first.category, "loop fusion");
+  EXPECT_EQ(first.flops, std::uint64_t{1} << 61);
+  EXPECT_EQ(first.accessed_bytes, 10u);
+  EXPECT_EQ(RowNamed(tally.kernels, "fusion.2").category, "all-reduce fusion");
+}
+
+TEST(TallyTrace, TellsTheInputsOfOperators) {
+  xplane::PlaneBuilder host("/host:CPU");
+  host.BeginLine(1, "python", 0);
+  const auto add = [&](std::string_view name, std::int64_t begin_us, std::string_view shapes) {
+    AddHostEvent(host, name, "cpu_op", begin_us, 5);
+    if (!shapes.empty()) host.AddEventStat(host.StatId("Input Dims"), xplane::Ref{shapes});
+  };
+  add("aten::mm", 0, "[[64, 32], [32, 64]]");
+  add("aten::mm", 10, "[[64, 32], [32, 64]]");
+  add("aten::add", 20, "[[8], []]");
+  add("aten::add", 30, "[[16], []]");
+  add("aten::zeros", 40, "");
+  const MadeTrace trace(host.Encode());
+  const Tally tally = *TallyTrace(trace.source());
+  const TallyRow& mm = RowNamed(tally.operators, "aten::mm");
+  EXPECT_EQ(mm.shapes, "[[64, 32], [32, 64]]");
+  EXPECT_FALSE(mm.shapes_differ);
+  const TallyRow& added = RowNamed(tally.operators, "aten::add");
+  EXPECT_EQ(added.shapes, "[[8], []]");
+  EXPECT_TRUE(added.shapes_differ);
+  EXPECT_EQ(RowNamed(tally.operators, "aten::zeros").shapes, "");
 }
 
 // Operations of a TPU contain others: a loop takes the time of its own.
