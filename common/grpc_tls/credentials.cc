@@ -1,6 +1,5 @@
 #include "common/grpc_tls/credentials.h"
 
-#include <grpc/support/log.h>
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/security/tls_certificate_provider.h>
 #include <grpcpp/security/tls_certificate_verifier.h>
@@ -8,7 +7,6 @@
 
 #include <utility>
 
-#include "common/base/log.h"
 #include "common/base/strings.h"
 
 namespace strobe {
@@ -56,11 +54,6 @@ std::shared_ptr<grpc::experimental::CertificateProviderInterface> FilesOf(
     const LiveIdentity& identity) {
   return std::make_shared<grpc::experimental::FileWatcherCertificateProvider>(
       identity.key_path(), identity.certificate_path(), kRereadSeconds);
-}
-
-std::function<void()>& FailedHandshake() {
-  static auto* const observer = new std::function<void()>;
-  return *observer;
 }
 
 }  // namespace
@@ -121,19 +114,6 @@ std::shared_ptr<grpc::ChannelCredentials> LiveChannelCredentials::Current() {
     made_of_ = std::move(identity);
   }
   return current_;
-}
-
-void ObserveFailedHandshakes(std::function<void()> failed) {
-  FailedHandshake() = std::move(failed);
-  gpr_set_log_function([](gpr_log_func_args* args) {
-    const std::string_view message = args->message;
-    // gRPC 1.51 reports failed handshakes in its log only. Peers cause these lines, so they are
-    // counted and not logged: strangers could otherwise fill our log.
-    if (message.starts_with("Handshake failed with fatal error")) return FailedHandshake()();
-    if (message.starts_with("No match found for server name")) return;
-    if (args->severity == GPR_LOG_SEVERITY_ERROR)
-      LogWarning("gRPC", {{"message", std::string(message)}});
-  });
 }
 
 }  // namespace strobe

@@ -59,10 +59,4 @@ class LiveChannelCredentials {
   std::shared_ptr<grpc::ChannelCredentials> current_ ABSL_GUARDED_BY(mutex_);
 };
 
-// Calls `failed`, from gRPC's threads, for each connection of this process that ended before
-// certificates could be judged: plain text, garbage, no common TLS version. Also keeps
-// such failures out of the log. Call it once, before any server or channel is made; `failed` is
-// called until the process ends.
-void ObserveFailedHandshakes(std::function<void()> failed);
-
 }  // namespace strobe

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "common/base/strings.h"
+#include "common/grpc_tls/grpc_log.h"
 
 namespace strobe {
 namespace {
@@ -39,11 +40,13 @@ absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(const GrpcServerOp
   builder.AddListeningPort(options.listen, options.credentials, &port);
   builder.RegisterService(&service);
   if (second != nullptr) builder.RegisterService(second);
+  const GrpcErrors errors;  // Why it cannot listen, which gRPC tells to its log only.
   std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
   if (server == nullptr || port == 0) {
+    const std::string why = errors.SystemError();
     return absl::UnavailableError(
-        StrCat("cannot listen on ", options.listen,
-               ": the port is taken, or the address is not this machine's"));
+        StrCat("cannot listen on ", options.listen, ": ",
+               why.empty() ? "the port is taken, or the address is not this machine's" : why));
   }
   return std::unique_ptr<GrpcServer>(new GrpcServer(std::move(server), port));
 }

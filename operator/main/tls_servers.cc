@@ -11,6 +11,7 @@
 #include "common/base/log.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
+#include "common/grpc_tls/grpc_log.h"
 #include "common/text/ip_text.h"
 #include "operator/admission/review.h"
 #include "operator/request/pod_list.h"

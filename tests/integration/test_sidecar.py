@@ -239,4 +239,5 @@ def test_a_port_that_is_taken_is_an_error(group, make_workers):
     worker, = make_workers(1)
     second = group.start("second", [BIN / "strobe-sidecar", "--listen", worker.address, "--insecure-plaintext"])
     assert second.popen.wait(10) == 1
-    assert "cannot listen" in second.output()
+    (line,) = second.output().splitlines()
+    assert "cannot listen" in line and "Address already in use" in line

@@ -11,6 +11,7 @@
 #include <optional>
 
 #include "common/base/mutex.h"
+#include "common/grpc_tls/grpc_log.h"
 #include "strobe/v1/worker.grpc.pb.h"
 
 namespace strobe {
