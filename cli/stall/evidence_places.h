@@ -11,6 +11,7 @@ namespace strobe::cli {
 struct FoundEvidence {
   stall::JobEvidence evidence{};
   std::vector<std::string> left_out{};  // Files that could not be read, each with the reason.
+  std::vector<std::string> notes{};     // What workers did not tell, and why, in sentences.
 };
 
 // Reads files in the order of their names, those of folders with all folders below. NotFound if a

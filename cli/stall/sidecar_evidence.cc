@@ -72,13 +72,13 @@ absl::StatusOr<FoundEvidence> ReadEvidenceOfWorkers(const std::string& workers) 
   for (const capture::WorkerEvidence& worker : order.workers) {
     silent += worker.missing.empty() ? 0 : 1;
     if (!worker.missing.empty())
-      found.left_out.push_back(StrCat(worker.name, ": ", worker.missing));
+      found.notes.push_back(StrCat("nothing came from ", worker.name, ": ", worker.missing));
     for (const std::string& note : worker.notes)
-      found.left_out.push_back(StrCat(worker.name, ": ", note));
+      found.notes.push_back(StrCat(worker.name, ": ", note));
   }
   if (silent == order.workers.size())
-    return absl::UnavailableError(found.left_out.empty() ? std::string("no sidecar answered")
-                                                         : found.left_out.front());
+    return absl::UnavailableError(found.notes.empty() ? std::string("no sidecar answered")
+                                                      : found.notes.front());
   return found;
 }
 

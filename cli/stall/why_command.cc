@@ -52,6 +52,7 @@ void PrintLines(std::ostream& out, const std::string& text) {
 void WarnOf(const FoundEvidence& found) {
   for (const std::string& file : found.left_out)
     std::cerr << "left out: " << WithoutControls(file) << "\n";
+  for (const std::string& note : found.notes) std::cerr << WithoutControls(note) << "\n";
 }
 
 }  // namespace

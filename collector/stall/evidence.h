@@ -49,6 +49,7 @@ struct JobEvidence {
   int world = 0;                        // How many ranks the job has; 0 if unknown.
   std::map<int, RankEvidence> ranks{};  // Only ranks that have any evidence.
   std::vector<RasReport> ras{};         // In the order in which they were asked.
+  std::vector<std::string> moves{};     // Sentences on training steps that go on, at most 64.
 };
 
 }  // namespace strobe::stall

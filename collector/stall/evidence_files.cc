@@ -21,7 +21,7 @@ namespace {
 
 using EvidenceJson = nlohmann::json;
 
-constexpr std::size_t kMaxFactBytes = std::size_t{4} << 20;
+constexpr std::size_t kMaxFactBytes = std::size_t{4} << 20, kMaxMoves = 64;
 
 bool IsDigit(char byte) { return byte >= '0' && byte <= '9'; }
 
@@ -79,7 +79,8 @@ ProcessState StateOfLetter(std::string_view state) {
   return state.empty() ? ProcessState::kUnknown : ProcessState::kThere;
 }
 
-// {"world": 4, "process_states": {"2": "T"}, "exit_status": {"2": 9}, "exceptions": {"0": ["..."]}}
+// {"world": 4, "process_states": {"2": "T"}, "exit_status": {"2": 9},
+//  "exceptions": {"0": ["..."]}, "moves": ["..."]}
 absl::Status AddProcesses(std::string_view bytes, JobEvidence& evidence) {
   ASSIGN_OR_RETURN(const EvidenceJson json, ReadFacts(bytes));
   const auto each = [&](const char* member, const auto& add) {
@@ -104,6 +105,13 @@ absl::Status AddProcesses(std::string_view bytes, JobEvidence& evidence) {
     if (lines.is_array() && !lines.empty() && lines.back().is_string())
       rank.exception = lines.back().get<std::string>();
   });
+  const auto moves = json.find("moves");
+  if (moves != json.end() && moves->is_array()) {
+    for (const EvidenceJson& move : *moves) {
+      if (move.is_string() && evidence.moves.size() < kMaxMoves)
+        evidence.moves.push_back(move.get<std::string>());
+    }
+  }
   if (const auto world = json.find("world"); world != json.end() && world->is_number_integer())
     evidence.world =
         static_cast<int>(std::clamp<std::int64_t>(world->get<std::int64_t>(), 0, kMaxRank));

@@ -49,6 +49,8 @@ class Judge {
     AddLengths();
     for (const int rank : view_.speaking) stood_[rank] = StoodOf(evidence_.ranks.at(rank));
     Verdict verdict = Choose();
+    if (verdict.kind == StallClass::kUnknown && !evidence_.moves.empty())
+      verdict = MovesOn(evidence_.moves.front());
     if (!view_.speaking.empty())
       verdict.without_evidence.assign(view_.dark.begin(), view_.dark.end());
     // Any of those may be the one for whom the others wait.
@@ -135,26 +137,32 @@ class Judge {
     return verdict;
   }
 
+  static Verdict MovesOn(std::string reason) {
+    Verdict verdict{.kind = StallClass::kProgressing, .confidence = Confidence::kProbably};
+    verdict.reason = std::move(reason);
+    return verdict;
+  }
+
   std::optional<Verdict> JudgeProgress() const {
-    Verdict verdict{.kind = StallClass::kProgressing, .confidence = Confidence::kFirm};
     for (const auto& [key, launches] : view_.first) {
       const Launches* later = view_.Find(view_.later, key.first, key.second);
       if (later == nullptr || later->launched <= launches.launched) continue;
-      verdict.reason =
-          StrCat("rank ", key.second, " launched ", later->launched - launches.launched,
-                 " collectives of ", view_.groups[key.first].desc, " between the two looks");
+      Verdict verdict = MovesOn(StrCat("rank ", key.second, " launched ",
+                                       later->launched - launches.launched, " collectives of ",
+                                       view_.groups[key.first].desc, " between the two looks"));
+      verdict.confidence = Confidence::kFirm;
       return verdict;
     }
+    // A recorder that has recorded nothing tells of no job, as where one process trains alone.
+    const bool recorded = !view_.first.empty();
     // Stacks also change while programs end.
     const bool some_gone =
         std::any_of(evidence_.ranks.begin(), evidence_.ranks.end(),
                     [](const auto& one) { return one.second.state == ProcessState::kGone; });
-    if (view_.has_flight || some_gone) return std::nullopt;
+    if (recorded || some_gone) return std::nullopt;
     for (const auto& [rank, one] : evidence_.ranks) {
       if (!one.stacks || !one.stacks_later || StoodOf(one).still) continue;
-      verdict.confidence = Confidence::kProbably;
-      verdict.reason = StrCat("the stack of rank ", rank, " changed between the two looks");
-      return verdict;
+      return MovesOn(StrCat("the stack of rank ", rank, " changed between the two looks"));
     }
     return std::nullopt;
   }
@@ -187,9 +195,7 @@ class Judge {
       return length == WaitLength::kUsual;
     });
     if (lengths_.empty() || !all_usual) return std::nullopt;
-    Verdict verdict{.kind = StallClass::kProgressing, .confidence = Confidence::kProbably};
-    verdict.reason = UsualText(evidence_, graph_.waits.front());
-    return verdict;
+    return MovesOn(UsualText(evidence_, graph_.waits.front()));
   }
 
   Verdict JudgeClashes() const {

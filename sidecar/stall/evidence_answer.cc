@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "common/base/duration.h"
 #include "common/base/strings.h"
 #include "common/text/json.h"
 #include "common/text/safe_text.h"
@@ -27,6 +28,13 @@ StateJson LinesOf(const std::string& exception) {
     if (line.is_string()) lines.push_back(WithoutControls(line.get_ref<const std::string&>()));
   }
   return lines;
+}
+
+// The process as people know it, by its own words.
+std::string NameOf(const EvidenceProcess& process) {
+  const std::string pid = StrCat("process ", process.pid);
+  if (process.rank >= 0) return StrCat("rank ", process.rank, " (", pid, ")");
+  return process.local_rank >= 0 ? StrCat("local rank ", process.local_rank, " (", pid, ")") : pid;
 }
 
 }  // namespace
@@ -55,8 +63,9 @@ v1::ReadEvidenceResponse EvidenceAnswer::Take(std::int64_t looked_at_ns) {
 }
 
 std::string ProcessStates(const std::map<int, EvidenceProcess>& processes,
-                          const std::map<int, std::string>& exceptions, std::uint64_t now_ns) {
-  if (processes.empty()) return "";
+                          const std::map<int, std::string>& exceptions,
+                          const std::vector<std::string>& moves, std::uint64_t now_ns) {
+  if (processes.empty() && moves.empty()) return "";
   StateJson states = StateJson::object(), ages = StateJson::object();
   StateJson raised = StateJson::object();
   std::int32_t world = 0;
@@ -75,24 +84,48 @@ std::string ProcessStates(const std::map<int, EvidenceProcess>& processes,
   const StateJson all = {{"world", world},
                          {"process_states", std::move(states)},
                          {"ages_s", std::move(ages)},
-                         {"exceptions", std::move(raised)}};
+                         {"exceptions", std::move(raised)},
+                         {"moves", moves}};
   return JsonText(all);
+}
+
+std::vector<std::string> MovesBetween(std::span<const v1::StepPace> before,
+                                      std::span<const v1::StepPace> after, WallTime now) {
+  std::vector<std::string> moves;
+  for (const v1::StepPace& pace : after) {
+    const auto earlier = std::find_if(before.begin(), before.end(), [&](const v1::StepPace& one) {
+      return one.loop() == pace.loop() && one.process() == pace.process();
+    });
+    const std::string step = StrCat("step ", pace.number(), " of ", WithoutControls(pace.loop()));
+    const Nanos age = std::max(now - FromUnixNanos(pace.began_ns()), Nanos{0});
+    const Nanos usual{pace.period_ns()};
+    if (earlier != before.end() && earlier->number() < pace.number())
+      moves.push_back(StrCat(step, " began between the two looks"));
+    else if (age < usual)
+      moves.push_back(StrCat(step, " began ", FormatDuration(age), " ago, and steps take ",
+                             FormatDuration(usual)));
+  }
+  return moves;
 }
 
 std::string WhyLess(const EvidenceProcess& process, std::uint64_t order, std::uint64_t now_ns) {
   if (!process.lives) return "";
-  const std::string who = StrCat("process ", process.pid, ": ");
-  if (IsSilent(process, now_ns)) return StrCat(who, "it does not answer, as if it was stopped");
-  if (process.answered != order) return StrCat(who, "it has not answered in time");
-  if (!process.has_stacks) return StrCat(who, "no Python stacks, because ", process.refusal);
+  const std::string who = NameOf(process);
+  if (IsSilent(process, now_ns))
+    return StrCat(who, " could not be read: it has not run for ",
+                  FormatDuration(Nanos{static_cast<std::int64_t>(now_ns - process.beat_ns)}),
+                  ", as if it was stopped (SIGSTOP, a debugger) or frozen");
+  if (process.answered != order)
+    return StrCat(who, " could not be read: it has not answered in time");
+  if (!process.has_stacks) return StrCat(who, ": no Python stacks, because ", process.refusal);
   if (!process.has_groups) return "";
   switch (process.flight) {
     case wire::FlightState::kRunning:
-      return StrCat(who, "its Flight Recorder's dump has not come back");
+      return StrCat(who, ": its Flight Recorder's dump has not come back");
     case wire::FlightState::kNoRecorder:
-      return StrCat(who, "its PyTorch has no Flight Recorder that is known");
+      return StrCat(who, ": its PyTorch has no Flight Recorder that is known");
     case wire::FlightState::kFailed:
-      return StrCat(who, "its Flight Recorder could not be dumped");
+      return StrCat(who, ": its Flight Recorder could not be dumped");
     default:
       return "";
   }

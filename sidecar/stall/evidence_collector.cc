@@ -146,12 +146,13 @@ bool UsesNccl(const FileDescriptor& directory, const std::map<int, EvidenceProce
 // Groups and states are small and needed most; stacks are the largest.
 void AddProcessFiles(const FileDescriptor& directory,
                      const std::map<int, EvidenceProcess>& processes, const WantedKinds& kinds,
-                     std::uint64_t order, EvidenceAnswer& answer) {
+                     std::uint64_t order, const std::vector<std::string>& moves,
+                     EvidenceAnswer& answer) {
   const std::uint64_t now_ns = wire::MonotonicNs();
   std::map<int, std::string> exceptions;
   for (const auto& [rank, process] : processes)
     exceptions[rank] = ReadEvidenceFile(directory, process, "exception", kMaxExceptionBytes);
-  answer.Add("processes.json", ProcessStates(processes, exceptions, now_ns));
+  answer.Add("processes.json", ProcessStates(processes, exceptions, moves, now_ns));
   const auto add = [&](const char* kind, bool only_answered) {
     for (const auto& [rank, process] : processes) {
       // What an earlier order left tells nothing of now.
@@ -214,8 +215,13 @@ std::string ReadSocketTable() {
   return ShortSocketTable(table);
 }
 
-EvidenceCollector::EvidenceCollector(const Clock& clock, std::string directory, RasOptions ras)
-    : clock_(clock), directory_(std::move(directory)), ras_(ras), thread_([this] {
+EvidenceCollector::EvidenceCollector(const Clock& clock, std::string directory, RasOptions ras,
+                                     TellSteps steps)
+    : clock_(clock),
+      directory_(std::move(directory)),
+      ras_(ras),
+      steps_(std::move(steps)),
+      thread_([this] {
         RunThread("evidence", [this] {
           do RemoveOld();
           while (!stop_.WaitFor(kRemoveOldEvery));
@@ -225,6 +231,10 @@ EvidenceCollector::EvidenceCollector(const Clock& clock, std::string directory, 
 EvidenceCollector::~EvidenceCollector() {
   stop_.Cancel();
   thread_.join();
+}
+
+std::vector<v1::StepPace> EvidenceCollector::Steps() const {
+  return steps_ ? steps_() : std::vector<v1::StepPace>();
 }
 
 void EvidenceCollector::RemoveOld() const {
@@ -289,6 +299,7 @@ absl::StatusOr<v1::ReadEvidenceResponse> EvidenceCollector::Collect(
   const EvidenceOrder order{.number = static_cast<std::uint64_t>(ToUnixNanos(clock_.WallNow())),
                             .wants = kinds.OfProcesses(),
                             .between_looks = between};
+  const std::vector<v1::StepPace> steps = Steps();
   const CollectiveLooks looks(directory_, processes, between,
                               kinds.Has(v1::EVIDENCE_COLLECTIVES) ? &clock_ : nullptr);
   if (order.wants != 0) AskProcesses(processes, order, is_wanted);
@@ -299,7 +310,8 @@ absl::StatusOr<v1::ReadEvidenceResponse> EvidenceCollector::Collect(
         "no process of this worker has an evidence thread: it needs Python with a framework, and "
         "Strobe's agent");
   }
-  AddProcessFiles(directory, processes, kinds, order.number, answer);
+  AddProcessFiles(directory, processes, kinds, order.number,
+                  MovesBetween(steps, Steps(), FromUnixNanos(looked_at)), answer);
   for (const auto& [rank, process] : processes) RemoveLooks(directory, process);
   if (kinds.Has(v1::EVIDENCE_SOCKETS)) {
     const std::string table = ReadSocketTable();  // All processes of a pod share its addresses.

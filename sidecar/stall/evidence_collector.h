@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 #include <thread>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
@@ -28,8 +29,13 @@ std::string ReadSocketTable();
 // Safe for concurrent use.
 class EvidenceCollector {
  public:
-  // `directory` is that of the agent. Removes old evidence from it once a minute.
-  EvidenceCollector(const Clock& clock, std::string directory, RasOptions ras = {});
+  // Returns what Source::Steps does. Safe for concurrent use.
+  using TellSteps = std::function<std::vector<v1::StepPace>()>;
+
+  // `directory` is that of the agent. Removes old evidence from it once a minute. `steps` may be
+  // null.
+  EvidenceCollector(const Clock& clock, std::string directory, RasOptions ras = {},
+                    TellSteps steps = nullptr);
   ~EvidenceCollector();
   EvidenceCollector(const EvidenceCollector&) = delete;
   EvidenceCollector& operator=(const EvidenceCollector&) = delete;
@@ -44,11 +50,13 @@ class EvidenceCollector {
                                                    const std::function<bool()>& is_wanted) const;
   void AskProcesses(std::map<int, EvidenceProcess>& processes, const EvidenceOrder& order,
                     const std::function<bool()>& is_wanted) const;
+  std::vector<v1::StepPace> Steps() const;
   void RemoveOld() const;
 
   const Clock& clock_;
   const std::string directory_;
   const RasOptions ras_;
+  const TellSteps steps_;
   Mutex mutex_;
   bool collects_ ABSL_GUARDED_BY(mutex_) = false;
   Cancellation stop_;

@@ -191,6 +191,20 @@ def test_a_job_that_moves_and_a_healthy_one_are_not_stalled(operator, kubectl, s
     assert condition(request, "Stalled")["status"] == "False"
 
 
+def test_a_job_that_moves_without_collectives_is_not_asked_for_them(operator, kubectl, stand_ins, logdir, cases):
+    (cases / "alone").mkdir()
+    for look in "ab":  # It sleeps at the same line in both looks.
+        (cases / "alone" / f"0.{look}.stacks").write_text('Thread 1 (idle): "MainThread"\n    train (a.py:1)\n')
+    (cases / "alone/0.processes.json").write_text(
+        json.dumps({"world": 1, "process_states": {"0": "S"}, "moves": ["step 8 of train began between the two looks"]}))
+    job = stand_ins("alone", ranks=[0])
+    make_job(kubectl, job.ports)
+    kubectl.apply(evidence_request("why", logdir))
+    stall = wait_finished(kubectl, "why")["status"]["stall"]
+    assert stall["class"] == "Progressing", stall
+    assert stall["verdict"] == "the job moves, and nobody holds it up: step 8 of train began between the two looks"
+
+
 def test_processes_that_know_only_their_local_rank(operator, kubectl, stand_ins, logdir):
     job = stand_ins("w4_lock", local=True)
     make_job(kubectl, job.ports)
@@ -225,6 +239,8 @@ def test_sidecars_without_a_cluster(stand_ins):
     workers = ",".join(f"127.0.0.1:{port}" for port in job.ports)
     said = strobe("why", "--workers", workers, "--insecure-plaintext")
     assert said.startswith("rank 2 ") and "\nFirm: " in said, said
+    told = subprocess.run([BIN / "strobe", "why", "--workers", workers, "--insecure-plaintext"], capture_output=True, text=True, timeout=120)
+    assert told.stderr.splitlines() == [f"127.0.0.1:{port}: a note" for port in job.ports], "a sentence, not a file that was left out"
     assert "culprit_gil" in strobe("stacks", "--workers", workers, "--insecure-plaintext")
     strobe("why", "--workers", workers, code=2)
     strobe("why", code=2)

@@ -540,5 +540,36 @@ TEST(JudgeStall, AsksForEvidenceWhereThereIsNone) {
   EXPECT_THAT(JudgeStall(stacks).reason, testing::HasSubstr("TORCH_FR_BUFFER_SIZE"));
 }
 
+// Regression: a job without collectives was asked for its Flight Recorder though it moved.
+TEST(JudgeStall, SaysThatAJobWithoutCollectivesMoves) {
+  JobEvidence evidence;
+  const auto look = [&evidence](const char* name, int line) {
+    const std::string text = StrCat("Thread 1 (idle): \"MainThread\"\n    f (a.py:", line, ")\n");
+    EXPECT_TRUE(AddEvidence(name, text, evidence).ok());
+  };
+  look("0.a.stacks", 1);
+  look("0.b.stacks", 1);
+  evidence.ranks[0].flight = evidence.ranks[0].flight_later = FlightRecord{};
+  EXPECT_EQ(JudgeStall(evidence).kind, StallClass::kUnknown);
+  evidence.moves = {"step 8 of train began between the two looks"};
+  const Verdict by_steps = JudgeStall(evidence);
+  EXPECT_EQ(by_steps.kind, StallClass::kProgressing);
+  EXPECT_THAT(VerdictText(by_steps),
+              testing::StartsWith("the job moves, and nobody holds it up: step 8 of train"));
+  evidence.moves.clear();
+  evidence.ranks[0].stacks_later.reset();
+  look("0.b.stacks", 2);
+  EXPECT_EQ(JudgeStall(evidence).kind, StallClass::kProgressing) << "its recorder is empty";
+}
+
+// Others' steps may go on for a while.
+TEST(JudgeStall, NamesWhoHoldsUpOthersAlthoughStepsGoOn) {
+  JobEvidence evidence = EvidenceOf(UnpackHangCases("cases.tar.gz").at("w4_sleep"));
+  const Verdict before = JudgeStall(evidence);
+  evidence.moves = {"step 8 of train began between the two looks"};
+  EXPECT_EQ(Named(JudgeStall(evidence)), Named(before));
+  EXPECT_EQ(JudgeStall(evidence).kind, StallClass::kHost);
+}
+
 }  // namespace
 }  // namespace strobe::stall

@@ -7,7 +7,9 @@
 namespace strobe::stall {
 namespace {
 
+using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::StartsWith;
 
 constexpr std::uint64_t kSecond = 1'000'000'000, kAnswerNow = 100 * kSecond;
 
@@ -67,7 +69,7 @@ TEST(ProcessStates, AreReadAgain) {
       {1, ""},
       {2, R"({"unix_ns": 1, "lines": ["RuntimeError: Connection closed\u001b by peer"]})"}};
   JobEvidence evidence;
-  const std::string text = ProcessStates(processes, exceptions, kAnswerNow);
+  const std::string text = ProcessStates(processes, exceptions, {"it moves"}, kAnswerNow);
   ASSERT_TRUE(AddEvidence("processes.json", text, evidence).ok()) << text;
   EXPECT_EQ(evidence.world, 4);
   ASSERT_EQ(evidence.ranks.size(), 4u) << text;
@@ -77,7 +79,29 @@ TEST(ProcessStates, AreReadAgain) {
   EXPECT_EQ(evidence.ranks[3].state, ProcessState::kGone) << "it only lingers";
   EXPECT_EQ(evidence.ranks[0].exception, "");
   EXPECT_EQ(evidence.ranks[2].exception, "RuntimeError: Connection closed  by peer");
-  EXPECT_EQ(ProcessStates({}, {}, kAnswerNow), "");
+  EXPECT_THAT(evidence.moves, ElementsAre("it moves"));
+  EXPECT_EQ(ProcessStates({}, {}, {}, kAnswerNow), "");
+}
+
+v1::StepPace PaceAt(const std::string& process, std::int64_t number, std::int64_t began_s) {
+  v1::StepPace pace;
+  pace.set_loop("train\n");
+  pace.set_process(process);
+  pace.set_number(number);
+  pace.set_began_ns(began_s * static_cast<std::int64_t>(kSecond));
+  pace.set_period_ns(20 * static_cast<std::int64_t>(kSecond));
+  return pace;
+}
+
+TEST(MovesBetween, TellsStepsThatBeganMeanwhileOrAreNotLate) {
+  const WallTime now = FromUnixNanos(1000 * static_cast<std::int64_t>(kSecond));
+  const std::vector<v1::StepPace> before = {PaceAt("a", 5, 900), PaceAt("b", 5, 995),
+                                            PaceAt("c", 5, 900)};
+  const std::vector<v1::StepPace> after = {PaceAt("a", 6, 900), PaceAt("b", 5, 995),
+                                           PaceAt("c", 5, 900), PaceAt("d", 7, 900)};
+  EXPECT_THAT(MovesBetween(before, after, now),
+              ElementsAre("step 6 of train  began between the two looks",
+                          "step 5 of train  began 5s ago, and steps take 20s"));
 }
 
 TEST(WhyLess, SaysWhatAProcessLacks) {
@@ -93,6 +117,14 @@ TEST(WhyLess, SaysWhatAProcessLacks) {
   process.refusal = "this version of Python is not known";
   EXPECT_THAT(WhyLess(process, 5, kAnswerNow), HasSubstr(process.refusal));
   EXPECT_THAT(WhyLess(process, 5, kAnswerNow + 10 * kSecond), HasSubstr("as if it was stopped"));
+  process.pid = 42;
+  EXPECT_EQ(WhyLess(process, 5, kAnswerNow + 10 * kSecond),
+            "process 42 could not be read: it has not run for 10s, as if it was stopped (SIGSTOP, "
+            "a debugger) or frozen");
+  process.local_rank = 1;
+  EXPECT_THAT(WhyLess(process, 5, kAnswerNow), StartsWith("local rank 1 (process 42): "));
+  process.rank = 9;
+  EXPECT_THAT(WhyLess(process, 5, kAnswerNow), StartsWith("rank 9 (process 42): "));
   process.lives = false;
   EXPECT_EQ(WhyLess(process, 5, kAnswerNow), "") << "its state says it";
 }

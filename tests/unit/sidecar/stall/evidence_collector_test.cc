@@ -50,6 +50,7 @@ TEST(SocketTable, IsThatOfThisMachine) { EXPECT_TRUE(LooksLikeSockets(ReadSocket
 
 using namespace std::chrono_literals;
 using testing::Contains;
+using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::UnorderedElementsAre;
@@ -173,6 +174,22 @@ TEST_F(EvidenceCollectorTest, LeavesOutWhatAnEarlierOrderLeft) {
   ASSERT_TRUE(AddEvidence("processes.json", response->files(0).content(), evidence).ok());
   EXPECT_EQ(evidence.ranks[1].state, ProcessState::kGone);
   EXPECT_EQ(evidence.ranks[1].exception, "RuntimeError: x");
+}
+
+TEST_F(EvidenceCollectorTest, TellsThatStepsGoOn) {
+  const AnsweringProgram program(path_, "5-1", 0);
+  std::int64_t step = 7;
+  EvidenceCollector collector(clock_, path_, {}, [&step] {
+    v1::StepPace pace;
+    pace.set_loop("train");
+    pace.set_number(step++);
+    return std::vector<v1::StepPace>{pace};
+  });
+  const auto response = collector.Read(Request({v1::EVIDENCE_STACKS}), [] { return true; });
+  ASSERT_TRUE(response.ok()) << response.status();
+  JobEvidence evidence;
+  ASSERT_TRUE(AddEvidence("processes.json", response->files(0).content(), evidence).ok());
+  EXPECT_THAT(evidence.moves, ElementsAre("step 8 of train began between the two looks"));
 }
 
 TEST_F(EvidenceCollectorTest, MissesRasWhereNcclIsUsed) {
