@@ -49,6 +49,17 @@ std::string Numbers(std::int64_t first, std::int64_t last) {
   return first == last ? StrCat("step ", first) : StrCat("steps ", first, " to ", last);
 }
 
+// Adds to a message that does not tell it how many events are missing besides.
+void TellDropped(v1::Report& report) {
+  std::uint64_t dropped = 0;
+  for (const auto& [reason, events] : report.dropped_events()) dropped += events;
+  if (dropped == 0 || report.outcome() == v1::OK || report.outcome() == v1::EVENTS_DROPPED) return;
+  SetOutcome(static_cast<Outcome>(report.outcome()),
+             StrCat(report.message(), "; ", dropped,
+                    dropped == 1 ? " event was dropped besides" : " events were dropped besides"),
+             report);
+}
+
 std::string WhyIncomplete(const v1::Report& report) {
   const v1::CapturePlan& plan = report.plan();
   const v1::RecordedSteps& steps = report.steps();
@@ -99,6 +110,7 @@ TracePieces MakeTraceFile(Recording recording, v1::Report& report) {
     SetOutcome(recording.outcome, recording.message, report);
   else
     SetOutcome(judged.outcome, judged.message, report);
+  TellDropped(report);
   std::string plane = EncodeStrobePlane(report, recording.clock_set_at_start);
   if (const std::string why = TooLarge(plan, recording.xspace.size() + plane.size()); !why.empty())
     return nothing(Outcome::kTruncated, why);

@@ -83,10 +83,10 @@ Judgement JudgeTrace(const xplane::TraceSummary& trace, const Requested& asked) 
                   StrCat("the trace's device planes have no event",
                          device_values ? " but values of counters" : "", WindowWords(asked)));
   }
-  if (!covers) return judged(Outcome::kLateStart, gap);
-  if (const std::string* text = FindText(trace.warnings, "events dropped")) {
-    return judged(Outcome::kEventsDropped, *text);
-  }
+  const std::string* const dropped = FindText(trace.warnings, "events dropped");
+  if (!covers)
+    return judged(Outcome::kLateStart, dropped == nullptr ? gap : StrCat(gap, "; ", *dropped));
+  if (dropped != nullptr) return judged(Outcome::kEventsDropped, *dropped);
   if (damage != nullptr) return judged(Outcome::kEventsDropped, *damage);
   return judged(Outcome::kOk, "");
 }

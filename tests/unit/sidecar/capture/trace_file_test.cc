@@ -112,5 +112,18 @@ TEST(StepReport, AWindowOfTimeTellsItsStepsAndKeepsItsTimes) {
   EXPECT_EQ(report.plan().instant_ns(), 5);
 }
 
+TEST(TraceFile, ALateTraceTellsTooHowManyEventsAreMissing) {
+  v1::Report report;
+  report.mutable_plan()->set_instant_ns(kStepZero - kMs);
+  MakeTraceFile(Recorded({3}), report);
+  EXPECT_EQ(report.outcome(), v1::LATE_START);
+  EXPECT_EQ(report.message(), "recording began 1ms after the instant");
+  report.mutable_dropped_events()->insert({{"ring", 5}, {"device", 2}});
+  MakeTraceFile(Recorded({3}), report);
+  EXPECT_EQ(report.outcome(), v1::LATE_START);
+  EXPECT_EQ(report.message(),
+            "recording began 1ms after the instant; 7 events were dropped besides");
+}
+
 }  // namespace
 }  // namespace strobe::session

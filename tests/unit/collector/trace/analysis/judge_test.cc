@@ -31,6 +31,10 @@ TEST(JudgeTrace, ANanosecondLateIsLate) {
   trace.started_ns += 1;
   EXPECT_EQ(JudgeTrace(trace, {kWindow}).outcome, Outcome::kLateStart);
   EXPECT_EQ(JudgeTrace(trace, {kWindow}).message, "recording began 1ns after the instant");
+  trace.warnings = {"7 events dropped"};
+  EXPECT_EQ(JudgeTrace(trace, {kWindow}).outcome, Outcome::kLateStart);
+  EXPECT_EQ(JudgeTrace(trace, {kWindow}).message,
+            "recording began 1ns after the instant; 7 events dropped");
 }
 
 TEST(JudgeTrace, StoppingEarlyMissesTheWindowToo) {
