@@ -3,12 +3,11 @@
 #pragma once
 #include <sys/stat.h>
 
-#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
 
-#include "agent/wire/layout.h"
+#include "agent/wire/ring_memory.h"
 
 namespace strobe::wire {
 
@@ -29,26 +28,8 @@ std::uint64_t ProcessBegan();
 // That by the text of its file "stat" in /proc. Pure.
 std::uint64_t BeganIn(std::string_view stat);
 
-struct RingFileShape {
-  std::uint32_t max_rings = 512;  // The number of threads that can record at the same time.
-  // Words per ring; the default is 512 KiB. Rounded up to a power of two and whole blocks.
-  std::uint64_t ring_words = 1ull << 16;
-  // Words in the device ring; the default is 16 MiB. Rounded up likewise.
-  std::uint64_t device_words = 1ull << 21;
-};
-
-// The reason why a file cannot be read.
-enum class RingFileError {
-  kNone,
-  kUnreadable,    // It could not be opened or mapped.
-  kNotOurs,       // It is not a ring file, or not complete yet.
-  kOtherVersion,  // Another version of the agent wrote it.
-  kDamaged        // Its header does not match its size.
-};
-
-// A mapped ring file. If somebody truncates the file, access to a lost page raises SIGBUS; a
-// sidecar guards the mapping against this (common/memory/foreign_memory.h).
-class RingFile {
+// A ring file with its memory, its locks and its descriptor.
+class RingFile : public RingMemory {
  public:
   RingFile() = default;
   ~RingFile() { Close(); }
@@ -94,8 +75,6 @@ class RingFile {
   // Maps a file without looking at its content. Until Check returns kNone, only memory(), size(),
   // path() and the locks may be used.
   static RingFile Map(const std::string& path);
-  // Checks that it is a ring file whose header matches its size.
-  RingFileError Check();
   // Maps and checks a file. Returns a null file if either fails.
   static RingFile Open(const std::string& path);
   // True if the program that created the file at `path` holds its lock. Works for files that cannot
@@ -108,47 +87,20 @@ class RingFile {
   // Takes the exclusive right to record this program. The destructor releases it. False if another
   // sidecar holds it.
   bool Lease();
-  // Wakes the program's thread that waits on device_control, if there is one.
-  void WakeProgram() const;
-  // Requests a level on behalf of `wisher`; 0 withdraws the request.
-  void Wish(Wisher wisher, std::uint32_t level) const;
-  // The program's name for itself. It may contain arbitrary bytes.
-  std::string ProgramName() const;
-  // The name of the ring file of the program that this one was forked from. Empty if there is none.
-  std::string ForkedFrom() const;
 
   // ---- For both.
 
-  explicit operator bool() const { return header_ != nullptr; }
-  FileHeader* header() const { return header_; }
   const std::string& path() const { return path_; }
   std::string_view name() const;  // The file's name without its directory.
-  void* memory() const { return header_; }
-  std::size_t size() const { return size_; }
-  std::uint32_t max_rings() const { return max_rings_; }
-  std::uint64_t ring_words() const { return ring_words_; }
-  RingHeader* ring(std::uint32_t index) const;
-  std::atomic<std::uint64_t>* data(std::uint32_t index) const;
-  RingHeader* device_ring() const;
-  std::atomic<std::uint64_t>* device_data() const;
-  std::uint64_t device_words() const { return device_words_; }
   void Close();
 
  private:
   // Remembers the device and inode of the descriptor, because Close must not close another file.
   bool Identify(struct stat& status);
-  bool MapOpened(std::size_t size);
-  bool ReserveBytes(std::uint64_t offset, std::uint64_t bytes) const;
 
   std::string path_;
   int fd_ = -1;
   std::uint64_t device_ = 0, inode_ = 0;  // The file that the descriptor must refer to.
-  std::size_t size_ = 0;
-  FileHeader* header_ = nullptr;
-  // Copies of the header's values, because other processes can change the file.
-  std::uint32_t max_rings_ = 0;
-  std::uint64_t ring_words_ = 0, ring_stride_ = 0, rings_offset_ = 0;
-  std::uint64_t device_words_ = 0, device_offset_ = 0;
 };
 
 struct RingFile::Created {
