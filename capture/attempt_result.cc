@@ -154,7 +154,7 @@ void JudgeLookBack(const CaptureSpec& spec, AttemptResult& result) {
           ? StrCat("; ", name, " does not reach back: its sidecar is from an earlier release")
       : *result.reached_back == Nanos{0}
           ? StrCat("; ", name,
-                   " does not reach back: none of its programs records all the time, which the "
+                   " does not reach back: nothing was recorded before the start, which the "
                    "annotation strobe.dev/flight-recorder switches on")
       : *result.reached_back >= spec.look_back
           ? StrCat("; all traces reach back ", asked)

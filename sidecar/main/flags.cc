@@ -166,8 +166,9 @@ void AddAgentFlags(CLI::App& app, SidecarFlags& flags) {
       ->type_name("DURATION")
       ->envname("STROBE_FLIGHT_RECORDER");
   app.add_flag("--flight-recorder-devices", flags.flight_recorder_devices,
-               "with --flight-recorder, also record GPUs at all times, as far back as 16 MiB hold; "
-               "no other profiler in these programs can then record GPUs");
+               "with --flight-recorder, also record GPUs at all times, as far back as 16 MiB hold, "
+               "and with --tpu-metrics TPUs, through profiler servers; no other profiler in these "
+               "programs can then record them");
   app.add_option("--tpu-metrics", flags.tpu_metrics,
                  "where libtpu serves TPU metrics, usually localhost:8431; they are shown with the "
                  "sidecar's own [off]")

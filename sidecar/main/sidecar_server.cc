@@ -12,6 +12,7 @@
 #include "common/base/strings.h"
 #include "common/base/version.h"
 #include "common/grpc_tls/credentials.h"
+#include "common/grpc_tls/grpc_log.h"
 #include "common/text/safe_text.h"
 
 namespace strobe {
@@ -91,8 +92,14 @@ SidecarServer::SidecarServer(SidecarFlags flags, storage::StorageConfig storage,
           std::move(storage),
           flags_.trust_logdir_options ? storage::UrlOptions::kAll : storage::UrlOptions::kHarmless,
           CountRetries(metrics_)),
-      framework_(clock_, {flags_.framework, flags_.shared_dir, flags_.risks,
-                          flags_.agent_only_parent ? "" : flags_.agent_dir}),
+      framework_(
+          clock_,
+          {.addresses = flags_.framework,
+           .shared_dir = flags_.shared_dir,
+           .risks = flags_.risks,
+           .announced_in = flags_.agent_only_parent ? "" : flags_.agent_dir,
+           .flight_recorder = flags_.flight_recorder_devices && !flags_.tpu_metrics.empty(),
+           .flight_state = flags_.state_dir.empty() ? "" : flags_.state_dir + "/flight-recorder"}),
       agent_(agent_directory == nullptr
                  ? nullptr
                  : std::make_unique<AgentParts>(
@@ -111,10 +118,11 @@ SidecarServer::SidecarServer(SidecarFlags flags, storage::StorageConfig storage,
           clock_, source_, delivery_,
           [this](const v1::Report& report) { metrics_.CaptureEnded(report); },
           agent_ == nullptr ? nullptr : &agent_->monitor()),
-      evidence_(
-          agent_ == nullptr || !agent_->directory().is_owner()
-              ? nullptr
-              : std::make_unique<stall::EvidenceCollector>(clock_, agent_->directory().path())),
+      evidence_(agent_ == nullptr || !agent_->directory().is_owner()
+                    ? nullptr
+                    : std::make_unique<stall::EvidenceCollector>(
+                          clock_, agent_->directory().path(), stall::RasOptions{},
+                          [this] { return source_.Steps(); })),
       worker_(name_, clock_, runner_, source_, stores_,
               spool_ == nullptr
                   ? std::function<std::uint64_t()>()

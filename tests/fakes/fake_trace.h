@@ -1,5 +1,4 @@
-// A small trace as a profiler server would send it, with a start, a stop and, by default, one
-// event.
+// Small traces as a profiler server would send them.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -9,6 +8,7 @@
 
 namespace strobe {
 
+// With a start, a stop and, by default, one event.
 inline tensorflow::profiler::XSpace FakeTrace(std::int64_t start_ns, std::int64_t stop_ns,
                                               int events = 1) {
   tensorflow::profiler::XSpace space;
@@ -30,6 +30,21 @@ inline tensorflow::profiler::XSpace FakeTrace(std::int64_t start_ns, std::int64_
   }
   space.add_hostnames("host");
   return space;
+}
+
+// Adds a TPU that has an event of a millisecond every ten, from the start on for `ns`.
+inline tensorflow::profiler::XPlane& AddFakeTpu(std::int64_t ns,
+                                                tensorflow::profiler::XSpace& space) {
+  auto& tpu = *space.add_planes();
+  tpu.set_name("/device:TPU:0");
+  auto& line = *tpu.add_lines();
+  line.set_name("XLA Ops");
+  for (std::int64_t at = 0; at < ns; at += 10'000'000) {
+    auto& event = *line.add_events();
+    event.set_offset_ps(at * 1000);
+    event.set_duration_ps(1'000'000'000);
+  }
+  return tpu;
 }
 
 }  // namespace strobe

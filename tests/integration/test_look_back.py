@@ -6,12 +6,14 @@ import os
 import signal
 import time
 
+import grpc
 import pytest
 
 from tests.support import oracle
 from tests.support.agent_rig import AgentRig, events
 from tests.support.ports import free_port
 from tests.support.processes import BIN, start_ticks, wait_until
+from tests.support.workers import Worker
 
 SECOND = 1_000_000_000
 KERNEL = "add_floats(float*, int)"
@@ -204,3 +206,87 @@ def test_a_refusal_is_told_by_the_capture(rig):
     assert {int(row["name"].split()[1]): row["outcome"] for row in rows} == programs, worker
     assert not any("devicesReachedBackNs" in row for row in rows), "nothing was recorded"
     assert all(program.popen.poll() is None for program in rig.programs)
+
+
+# In a pod with TPUs. JAX's own server has the protocol; without a TPU, its snapshots are empty.
+TPU_POD = ["--flight-recorder", "10s", "--flight-recorder-devices", "--tpu-metrics", "localhost:1"]
+RECORDS = "a profiler server records TPUs at all times"
+
+
+class JaxServer:
+    """A JAX trainer with its own profiler server, and a client of that."""
+
+    def __init__(self, group):
+        from tensorflow import profiler_service_pb2, profiler_service_pb2_grpc
+
+        self.pb = profiler_service_pb2
+        self.worker = Worker(group, "jax").start_trainer().wait()
+        self.address = f"localhost:{self.worker.profiler_port}"
+        channel = grpc.insecure_channel(self.address, options=[("grpc.max_receive_message_length", -1)])
+        self.stub = profiler_service_pb2_grpc.ProfilerServiceStub(channel)
+
+    def begin(self):
+        request = self.pb.ProfileRequest(session_id="somebody", emit_xspace=True)
+        request.opts.version, request.opts.host_tracer_level = 1, 2
+        self.stub.StartContinuousProfiling(request, timeout=20)
+
+    def snapshot(self):
+        return self.stub.GetSnapshot(self.pb.GetSnapshotRequest(), timeout=30)
+
+    def refusal(self, call):
+        with pytest.raises(grpc.RpcError) as refused:
+            call()
+        return refused.value.code()
+
+
+@pytest.fixture
+def jax_server(group, protos):
+    return JaxServer(group)
+
+
+def test_a_profiler_server_records_at_all_times_and_gives_way_to_captures(rig, jax_server):
+    rig.sidecar(framework=jax_server.address, flags=TPU_POD)
+    rig.process.wait_for(RECORDS, 20)
+    assert jax_server.refusal(jax_server.begin) == grpc.StatusCode.ALREADY_EXISTS
+    (worker,) = rig.capture(run="window")["workers"]
+    assert worker["outcome"] == "Ok" and any(e[1] == "train" for e in events(rig.space("window"))), worker
+    wait_until(lambda: rig.process.output().count(RECORDS) == 2, 20, "another session after the capture")
+    (worker,) = rig.capture("--look-back", "3s", run="back")["workers"]
+    assert worker["outcome"] == "NoDeviceActivity" and worker["reachedBackNs"] == "0", worker
+    assert "no activity of TPUs in the window or in 3s before it" in worker["message"], worker
+    assert jax_server.refusal(jax_server.begin) == grpc.StatusCode.ALREADY_EXISTS, "the server goes on"
+    rig.process.stop()
+    assert jax_server.refusal(jax_server.snapshot) == grpc.StatusCode.NOT_FOUND, "the session has ended"
+    assert jax_server.worker.trainer.running()
+
+
+def test_a_killed_sidecar_leaves_a_session_that_the_next_one_knows(rig, jax_server):
+    rig.sidecar(framework=jax_server.address, flags=[*TPU_POD, "--state-dir", rig.logdir.parent])
+    rig.process.wait_for(RECORDS, 20)
+    rig.process.kill()
+    assert jax_server.refusal(jax_server.begin) == grpc.StatusCode.ALREADY_EXISTS
+    rig.sidecar(framework=jax_server.address, flags=[*TPU_POD, "--state-dir", rig.logdir.parent])
+    rig.process.wait_for(RECORDS, 20)
+    assert rig.capture()["workers"][0]["outcome"] == "Ok"
+    rig.process.stop()
+    assert jax_server.refusal(jax_server.snapshot) == grpc.StatusCode.NOT_FOUND
+
+
+def test_continuous_profiling_of_another_client_is_left_alone(rig, jax_server):
+    jax_server.begin()
+    rig.sidecar(framework=jax_server.address, flags=TPU_POD)
+    rig.process.wait_for("of another client", 20)
+    (worker,) = rig.capture("--look-back", "3s", run="back")["workers"]
+    assert worker["outcome"] == "Busy", worker
+    (row,) = worker["processes"]
+    assert f"does not reach back: {jax_server.address}: continuous profiling of another client" in row["note"], row
+    rig.process.stop()
+    assert b"train" in jax_server.snapshot().xspace, "it has what it recorded"
+    jax_server.stub.StopContinuousProfiling(jax_server.pb.StopContinuousProfilingRequest(), timeout=20)
+
+
+def test_without_tpus_no_server_is_asked(rig, jax_server):
+    rig.sidecar(framework=jax_server.address, flags=TPU_POD[:3])
+    (worker,) = rig.capture("--look-back", "3s")["workers"]
+    assert worker["outcome"] == "Ok" and not worker["processes"][0]["note"], worker
+    assert jax_server.refusal(jax_server.snapshot) == grpc.StatusCode.NOT_FOUND

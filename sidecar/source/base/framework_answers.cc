@@ -124,6 +124,7 @@ v1::ProcessReport ReportOf(const FrameworkAnswer& answer, const TraceSummary& su
   row.set_role(answer.job_role);
   row.set_role_from(answer.job_role_from);
   row.set_stop_took_ns(answer.stop_took_ns);
+  if (answer.reached_back_ns) row.set_reached_back_ns(*answer.reached_back_ns);
   return row;
 }
 

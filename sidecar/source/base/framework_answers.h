@@ -36,6 +36,8 @@ struct FrameworkAnswer {
   bool beside = false;
   // The trace has only what the profiler says of itself.
   bool nothing_recorded = false;
+  // How far before the start the trace reaches back, if it does.
+  std::optional<std::int64_t> reached_back_ns{};
   bool counts_steps = false;     // It told steps of the plan's loop when recording began.
   session::Original original{};  // Without a file if it is not kept.
 };

@@ -11,12 +11,6 @@ namespace strobe::source {
 
 using tensorflow::ProfilerService;
 
-namespace {
-
-constexpr char kProfileMethod[] = "/tensorflow.ProfilerService/Profile";
-
-}  // namespace
-
 std::shared_ptr<grpc::Channel> ConnectToProfiler(const std::string& address, int max_bytes) {
   grpc::ChannelArguments arguments;
   // Does not share connections, and their back-off, with earlier channels to the same address.
@@ -29,7 +23,8 @@ std::shared_ptr<grpc::Channel> ConnectToProfiler(const std::string& address, int
 }
 
 ProfileCalls::ProfileCalls(const std::vector<std::shared_ptr<grpc::Channel>>& channels,
-                           std::vector<tensorflow::ProfileRequest> requests, Nanos time_left) {
+                           std::vector<tensorflow::ProfileRequest> requests, Nanos time_left,
+                           const char* method) {
   for (std::size_t i = 0; i < channels.size(); ++i) {
     auto call = std::make_unique<Call>();
     call->stub = ProfilerService::NewStub(channels[i]);
@@ -44,8 +39,8 @@ ProfileCalls::ProfileCalls(const std::vector<std::shared_ptr<grpc::Channel>>& ch
   for (std::size_t i = 0; i < calls_.size(); ++i) {
     Call& call = *calls_[i];
     grpc::TemplatedGenericStub<tensorflow::ProfileRequest, grpc::ByteBuffer> stub(channels[i]);
-    stub.UnaryCall(&call.context, kProfileMethod, grpc::StubOptions(), &call.request,
-                   &call.response, [this, &call](grpc::Status status) {
+    stub.UnaryCall(&call.context, method, grpc::StubOptions(), &call.request, &call.response,
+                   [this, &call](grpc::Status status) {
                      MutexLock lock(&mutex_);
                      call.ended_ns = MonotonicNow();
                      call.status = std::move(status);

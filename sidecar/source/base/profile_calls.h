@@ -34,9 +34,14 @@ class ProfileCalls {
     std::int64_t ended_ns = 0;  // When it ended, by MonotonicNow.
   };
 
-  // Requires as many requests as channels. Every call ends after `time_left`.
+  static constexpr char kProfile[] = "/tensorflow.ProfilerService/Profile";
+  static constexpr char kGetSnapshot[] = "/tensorflow.ProfilerService/GetSnapshot";
+
+  // Requires as many requests as channels. Every call ends after `time_left`. An empty request is
+  // valid for either method, and both answer with a ProfileResponse.
   ProfileCalls(const std::vector<std::shared_ptr<grpc::Channel>>& channels,
-               std::vector<tensorflow::ProfileRequest> requests, Nanos time_left);
+               std::vector<tensorflow::ProfileRequest> requests, Nanos time_left,
+               const char* method = kProfile);
   ~ProfileCalls();  // Cancels calls that have not ended.
   ProfileCalls(const ProfileCalls&) = delete;
   ProfileCalls& operator=(const ProfileCalls&) = delete;

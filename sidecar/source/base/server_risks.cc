@@ -42,12 +42,13 @@ ServerAge AgeOf(grpc::StatusCode code) {
   return ServerAge::kUnknown;
 }
 
-std::vector<ServerAge> AskAges(std::span<const std::shared_ptr<grpc::Channel>> channels,
-                               std::chrono::system_clock::time_point deadline) {
+std::vector<grpc::StatusCode> AskForMethod(std::span<const std::shared_ptr<grpc::Channel>> channels,
+                                           const char* method,
+                                           std::chrono::system_clock::time_point deadline) {
   const grpc::Slice slice(kNoMessage.data(), kNoMessage.size());
   const grpc::ByteBuffer bytes(&slice, 1);
   std::vector<Question> questions(channels.size());
-  std::vector<ServerAge> ages(channels.size(), ServerAge::kUnknown);
+  std::vector<grpc::StatusCode> answers(channels.size(), grpc::StatusCode::UNKNOWN);
   Mutex mutex;
   std::size_t pending = 0;
   {
@@ -60,15 +61,23 @@ std::vector<ServerAge> AskAges(std::span<const std::shared_ptr<grpc::Channel>> c
     Question& question = questions[i];
     question.stub = std::make_unique<grpc::GenericStub>(channels[i]);
     question.context.set_deadline(deadline);
-    question.stub->UnaryCall(&question.context, kMethod, grpc::StubOptions(), &bytes,
+    question.stub->UnaryCall(&question.context, method, grpc::StubOptions(), &bytes,
                              &question.answer, [&, i](const grpc::Status& status) {
                                MutexLock lock(&mutex);
-                               ages[i] = AgeOf(status.error_code());
+                               answers[i] = status.error_code();
                                --pending;
                              });
   }
   MutexLock lock(&mutex);
   mutex.Await([&] { return pending == 0; });
+  return answers;
+}
+
+std::vector<ServerAge> AskAges(std::span<const std::shared_ptr<grpc::Channel>> channels,
+                               std::chrono::system_clock::time_point deadline) {
+  std::vector<ServerAge> ages;
+  for (const grpc::StatusCode code : AskForMethod(channels, kMethod, deadline))
+    ages.push_back(AgeOf(code));
   return ages;
 }
 

@@ -49,8 +49,14 @@ enum class ServerAge {
   kSince2026,
 };
 
-// Returns one age per channel; kUnknown for a null channel. Returns when all servers have answered,
-// or at the deadline.
+// Calls the method with bytes that are no message: INTERNAL tells that the server has the method,
+// and UNIMPLEMENTED that it does not. Nothing runs in the server. Returns one answer per channel,
+// UNKNOWN for a null channel, when all servers have answered, or at the deadline.
+std::vector<grpc::StatusCode> AskForMethod(std::span<const std::shared_ptr<grpc::Channel>> channels,
+                                           const char* method,
+                                           std::chrono::system_clock::time_point deadline);
+
+// Returns one age per channel; kUnknown for a null channel.
 std::vector<ServerAge> AskAges(std::span<const std::shared_ptr<grpc::Channel>> channels,
                                std::chrono::system_clock::time_point deadline);
 

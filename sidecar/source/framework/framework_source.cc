@@ -5,16 +5,14 @@
 #include <limits>
 #include <utility>
 
+#include "common/base/duration.h"
 #include "common/base/strings.h"
 #include "common/protocol/capture_defaults.h"
 #include "sidecar/capture/trace_report.h"
-#include "sidecar/source/base/announcements.h"
-#include "sidecar/source/base/framework_answers.h"
 #include "sidecar/source/base/memory_headroom.h"
 #include "sidecar/source/base/profile_call.h"
 #include "sidecar/source/base/profile_calls.h"
-#include "sidecar/source/base/recording_times.h"
-#include "sidecar/source/inproc/inproc_call.h"
+#include "sidecar/source/base/snapshot_trace.h"
 
 namespace strobe::source {
 namespace {
@@ -33,6 +31,8 @@ constexpr Nanos kHoldFor = milliseconds(120);
 // How long a server's age is remembered in case it becomes too busy to answer. It does not change
 // while the container runs.
 constexpr Nanos kBelieveFor = std::chrono::minutes(10);
+// For ending continuous profiling before a recording.
+constexpr Nanos kEndSessionsFor = milliseconds(500);
 
 // The limit on the answer of each process. A larger answer is refused before it is read.
 struct AnswerLimit {
@@ -40,15 +40,15 @@ struct AnswerLimit {
   std::string words = "gRPC is limited to 2 GiB";
 };
 
-AnswerLimit LimitOf(const v1::CapturePlan& plan, std::size_t processes) {
+// `max_bytes` is the plan's limit, 0 = none.
+AnswerLimit LimitOf(std::uint64_t max_bytes, std::size_t processes) {
   constexpr std::uint64_t kAround = 64 << 10;  // An answer is slightly larger than its trace.
   AnswerLimit limit;
   const auto lower = [&limit](std::uint64_t bytes, std::uint64_t trace, std::string_view cause) {
     if (bytes < static_cast<std::uint64_t>(limit.bytes))
       limit = {static_cast<int>(bytes), StrCat("the limit is ", trace, " bytes", cause)};
   };
-  if (plan.max_bytes() > 0)
-    lower(plan.max_bytes() + kAround, plan.max_bytes(), " (maxBytesPerWorker)");
+  if (max_bytes > 0) lower(max_bytes + kAround, max_bytes, " (maxBytesPerWorker)");
   // One trace is in memory once; see TakeXSpace. A quarter more is for what is read and freed
   // meanwhile. Several are joined, which copies them.
   const std::uint64_t room =
@@ -140,24 +140,74 @@ std::int64_t Await(ProfileCalls& calls, RecordingTimes& times, const Holds& hold
   return stopped_ns;
 }
 
+// Waits until the end of the window. False if the capture was cancelled.
+bool AwaitStop(RecordingTimes& times, const Cancellation& cancel, const Cancellation& terminate) {
+  while (times.UntilStop() > Nanos{0}) {
+    if (cancel.WaitFor(times.UntilNextLook())) return false;
+    if (terminate.cancelled()) times.StopNow();
+    times.Look();
+  }
+  return true;
+}
+
+// Turns the answer's snapshot into the capture's trace. `plan` is on the server's clock.
+void CutAnswer(const v1::CapturePlan& plan, std::uint64_t max_memory, FrameworkAnswer& answer) {
+  if (answer.verdict.outcome != Outcome::kOk) return;
+  const Nanos look_back{plan.look_back_ns()};
+  absl::StatusOr<SnapshotTrace> cut =
+      CutSnapshot(answer.trace, plan.instant_ns() - plan.guard_ns(), look_back, max_memory);
+  answer.trace.clear();
+  if (!cut.ok()) {
+    answer.verdict = {Outcome::kProfilerStartFailed,
+                      StrCat(answer.who, " sent no snapshot: ", cut.status().message())};
+    return;
+  }
+  answer.trace = std::move(cut->xspace);
+  answer.reached_back_ns = cut->reached_back.count();
+  answer.note = "a snapshot of continuous profiling: TPUs, without annotations";
+  if (cut->has_devices) return;
+  answer.verdict = {
+      Outcome::kNoDeviceActivity,
+      StrCat(answer.who, ": its snapshot has no activity of TPUs in the window or in ",
+             FormatDuration(look_back), " before it")};
+}
+
+std::vector<Announcement> TrainingProcesses(const std::string& directory) {
+  std::vector<Announcement> processes;
+  if (!directory.empty()) processes = ReadAnnouncements(directory);
+  std::erase_if(processes, [](const Announcement& process) { return !process.trains; });
+  return processes;
+}
+
 }  // namespace
 
 FrameworkSource::FrameworkSource(const Clock& clock, FrameworkOptions options)
-    : clock_(clock), options_(std::move(options)) {}
+    : clock_(clock), options_(std::move(options)) {
+  if (!options_.flight_recorder) return;
+  recorder_.emplace([this] { return Unannounced(TrainingProcesses(options_.announced_in)); },
+                    options_.flight_state);
+}
 
-std::vector<FrameworkSource::Server> FrameworkSource::Servers(const v1::CapturePlan& plan,
-                                                              Nanos timeout) const {
-  std::vector<Announcement> processes;
-  if (!options_.announced_in.empty()) processes = ReadAnnouncements(options_.announced_in);
-  std::erase_if(processes, [](const Announcement& process) { return !process.trains; });
-  std::vector<Server> given, announced;
-  std::vector<std::shared_ptr<grpc::Channel>> channels;
+std::vector<std::string> FrameworkSource::Unannounced(
+    const std::vector<Announcement>& processes) const {
+  std::vector<std::string> addresses;
   for (const std::string& address : options_.addresses) {
     // A process that announced itself is recorded in the way that it announced, which is safe.
     const bool known = std::any_of(processes.begin(), processes.end(), [&](const auto& process) {
       return ListensOn(process, address);
     });
-    if (!known && IsWanted(plan, std::nullopt)) given.push_back({address});
+    if (!known) addresses.push_back(address);
+  }
+  return addresses;
+}
+
+std::vector<FrameworkSource::Server> FrameworkSource::Servers(const v1::CapturePlan& plan,
+                                                              Nanos timeout) const {
+  const std::vector<Announcement> processes = TrainingProcesses(options_.announced_in);
+  std::vector<Server> given, announced;
+  std::vector<std::shared_ptr<grpc::Channel>> channels;
+  if (IsWanted(plan, std::nullopt)) {
+    for (std::string& address : Unannounced(processes)) given.push_back({std::move(address)});
   }
   for (const Announcement& process : processes) {
     if (!process.address.empty() && IsWanted(plan, process.job_rank()))
@@ -178,11 +228,8 @@ std::vector<FrameworkSource::Server> FrameworkSource::Servers(const v1::CaptureP
 
 std::vector<v1::Source> FrameworkSource::Probe(Nanos timeout) {
   const std::vector<Server> servers = Servers({}, timeout / 4);
-  std::vector<std::shared_ptr<grpc::Channel>> channels;
-  for (const auto& [address, process] : servers) {
-    channels.push_back(ConnectToProfiler(address, std::numeric_limits<int>::max()));
-    channels.back()->GetState(true);
-  }
+  Channels channels = Connect(servers, std::numeric_limits<int>::max());
+  for (const auto& channel : channels) channel->GetState(true);
   const MonoTime until = clock_.MonoNow() + timeout;
   const auto deadline = DeadlineIn(timeout);
   std::vector<v1::Source> sources;
@@ -203,11 +250,36 @@ std::vector<v1::Source> FrameworkSource::Probe(Nanos timeout) {
   return sources;
 }
 
-Nanos FrameworkSource::lead() const { return kAskFor + kProfilerSendAhead + kConnectFor; }
+FrameworkSource::Channels FrameworkSource::Connect(const std::vector<Server>& servers,
+                                                   int max_bytes) {
+  Channels channels;
+  for (const auto& [address, process] : servers)
+    channels.push_back(ConnectToProfiler(address, max_bytes));
+  return channels;
+}
 
-std::vector<ServerAge> FrameworkSource::LearnAges(
-    const std::vector<Server>& servers, const std::vector<std::shared_ptr<grpc::Channel>>& channels,
-    Nanos timeout) {
+FrameworkSource::Holds FrameworkSource::HoldProcesses(const v1::CapturePlan& plan,
+                                                      const std::vector<Server>& servers) const {
+  Holds holds;
+  for (const auto& [address, process] : servers) {
+    holds.push_back(process ? std::make_unique<InprocHold>(options_.announced_in, *process, plan)
+                            : nullptr);
+  }
+  // Waits only after all have been asked: each may answer late, while a thread of its program holds
+  // the interpreter's lock.
+  const MonoTime answered_by = clock_.MonoNow() + kHoldFor;
+  for (const auto& hold : holds) {
+    if (hold != nullptr) hold->Await(std::max(answered_by - clock_.MonoNow(), Nanos{0}));
+  }
+  return holds;
+}
+
+Nanos FrameworkSource::lead() const {
+  return kAskFor + kProfilerSendAhead + kConnectFor + (recorder_ ? kEndSessionsFor : Nanos{0});
+}
+
+std::vector<ServerAge> FrameworkSource::LearnAges(const std::vector<Server>& servers,
+                                                  const Channels& channels, Nanos timeout) {
   std::vector<ServerAge> ages = AskAges(channels, DeadlineIn(timeout));
   const MonoTime now = clock_.MonoNow();
   MutexLock lock(&mutex_);
@@ -221,6 +293,55 @@ std::vector<ServerAge> FrameworkSource::LearnAges(
   return ages;
 }
 
+std::optional<std::string> FrameworkSource::WhyNoSnapshots(
+    const v1::CapturePlan& plan, const std::vector<Server>& servers) const {
+  if (!recorder_ || plan.look_back_ns() == 0 || plan.tracers().device() == 0) return std::nullopt;
+  for (const auto& [address, process] : servers) {
+    const std::string why_not =
+        process ? "its process announced itself" : recorder_->WhyNot(address);
+    if (!why_not.empty()) return StrCat(address, ": ", why_not);
+  }
+  return "";
+}
+
+std::vector<Recording> FrameworkSource::RecordSnapshots(const v1::CapturePlan& plan,
+                                                        const std::vector<Server>& servers,
+                                                        RecordingTimes& times,
+                                                        const Cancellation& cancel,
+                                                        const Cancellation& terminate,
+                                                        const std::function<void()>& collecting) {
+  const bool stopped = AwaitStop(times, cancel, terminate);
+  collecting();
+  if (!stopped) return session::OneRecording({.outcome = Outcome::kCancelled});
+  const std::int64_t stopped_ns = MonotonicNow();
+  // What is cut off a snapshot does not count against the plan's limit. The rest is copied.
+  const AnswerLimit limit = LimitOf(/*max_bytes=*/0, servers.size() + 1);
+  const Channels channels = Connect(servers, limit.bytes);
+  ProfileCalls calls(channels, std::vector<tensorflow::ProfileRequest>(channels.size()),
+                     times.UntilDeadline(), ProfileCalls::kGetSnapshot);
+  while (!calls.WaitFor(times.UntilNextLook())) {
+    times.Look();
+    if (cancel.cancelled()) calls.TryCancel();
+  }
+  times.Finish();
+  const v1::CapturePlan on_their_clock = session::OnClockSetBy(times.set(), plan);
+  std::vector<FrameworkAnswer> answers;
+  for (std::size_t i = 0; i < channels.size(); ++i) {
+    ProfileCalls::Call& call = *calls.calls()[i];
+    const grpc::StatusCode code = call.status.error_code();
+    if (code == grpc::StatusCode::INTERNAL || code == grpc::StatusCode::NOT_FOUND)
+      recorder_->OnEnded(servers[i].address);
+    FrameworkAnswer& answer =
+        answers.emplace_back(TakeAnswer(call, servers[i].address, SharedTraces{}));
+    if (answer.verdict.outcome == Outcome::kOk)
+      answer.stop_took_ns = std::max<std::int64_t>(call.ended_ns - stopped_ns, 0);
+    if (answer.verdict.outcome == Outcome::kTruncated)
+      answer.verdict.message += StrCat("; ", limit.words);
+    CutAnswer(on_their_clock, MemoryHeadroom(2), answer);
+  }
+  return JoinAnswers(plan, times, MemoryHeadroom(2 * channels.size()), std::move(answers));
+}
+
 std::vector<Recording> FrameworkSource::Record(const v1::CapturePlan& plan,
                                                const Cancellation& cancel,
                                                const Cancellation& terminate,
@@ -232,10 +353,15 @@ std::vector<Recording> FrameworkSource::Record(const v1::CapturePlan& plan,
     return session::OneRecording(
         {.outcome = Outcome::kNoSource, .message = "no process has a profiler server"});
   }
-  const AnswerLimit limit = LimitOf(plan, servers.size());
-  std::vector<std::shared_ptr<grpc::Channel>> channels;
-  for (const auto& [address, process] : servers)
-    channels.push_back(ConnectToProfiler(address, limit.bytes));
+  std::optional<ServerFlightRecorder::Pause> pause;
+  if (recorder_) pause.emplace(*recorder_);
+  const std::optional<std::string> obstacle = WhyNoSnapshots(plan, servers);
+  if (obstacle && obstacle->empty())
+    return RecordSnapshots(plan, servers, times, cancel, terminate, collecting);
+  // A process has only one profiler session.
+  if (recorder_) recorder_->EndSessions();
+  const AnswerLimit limit = LimitOf(plan.max_bytes(), servers.size());
+  const Channels channels = Connect(servers, limit.bytes);
   // Without host annotations, old servers are safe.
   std::vector<ServerAge> ages(channels.size(), ServerAge::kSince2026);
   if (plan.tracers().host() > 0 && !options_.risks.host_tracing_on_old_servers)
@@ -247,17 +373,7 @@ std::vector<Recording> FrameworkSource::Record(const v1::CapturePlan& plan,
         {.outcome = Outcome::kCancelled, .message = "cancelled before the start"});
   }
   times.Look();
-  Holds holds;
-  for (const auto& [address, process] : servers) {
-    holds.push_back(process ? std::make_unique<InprocHold>(options_.announced_in, *process, plan)
-                            : nullptr);
-  }
-  // Waits only after all have been asked: each may answer late, while a thread of its program holds
-  // the interpreter's lock.
-  const MonoTime answered_by = clock_.MonoNow() + kHoldFor;
-  for (const auto& hold : holds) {
-    if (hold != nullptr) hold->Await(std::max(answered_by - clock_.MonoNow(), Nanos{0}));
-  }
+  const Holds holds = HoldProcesses(plan, servers);
   std::vector<bool> spares_gpus;
   for (std::size_t i = 0; i < servers.size(); ++i) {
     // A process whose devices another framework of it records is not asked for them anyway.
@@ -297,6 +413,8 @@ std::vector<Recording> FrameworkSource::Record(const v1::CapturePlan& plan,
     if (answer.verdict.outcome == Outcome::kTruncated)
       answer.verdict.message += StrCat("; ", limit.words);
     if (holds[i] != nullptr) EndHold(*holds[i], plan, answer);
+    if (obstacle)
+      answer.note += StrCat(answer.note.empty() ? "" : "; ", "does not reach back: ", *obstacle);
   }
   // Joining the traces copies all of them once more.
   const std::uint64_t room = MemoryHeadroom(2 * channels.size());

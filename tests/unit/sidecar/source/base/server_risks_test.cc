@@ -35,5 +35,16 @@ TEST(ServerAge, SaysWhyHostAnnotationsAreMissing) {
   EXPECT_NE(WhyNoHostTracing(ServerAge::kUnknown), "");
 }
 
+TEST(AskForMethod, TellsWhetherAServerHasIt) {
+  const FakeProfilerServer now, early{FakeProfilerServer::From::kWithoutStop};
+  const std::vector<std::shared_ptr<grpc::Channel>> channels = {
+      ConnectToProfiler(now.address(), 1 << 20), ConnectToProfiler(early.address(), 1 << 20)};
+  EXPECT_THAT(AskForMethod(channels, "/tensorflow.ProfilerService/StopContinuousProfiling",
+                           DeadlineIn(10s)),
+              ElementsAre(grpc::StatusCode::INTERNAL, grpc::StatusCode::UNIMPLEMENTED));
+  EXPECT_THAT(AskForMethod(channels, ProfileCalls::kGetSnapshot, DeadlineIn(10s)),
+              ElementsAre(grpc::StatusCode::INTERNAL, grpc::StatusCode::INTERNAL));
+}
+
 }  // namespace
 }  // namespace strobe::source

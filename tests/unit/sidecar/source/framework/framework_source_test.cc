@@ -9,6 +9,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <thread>
 
 #include "collector/trace/xplane/summary.h"
@@ -366,6 +367,115 @@ TEST_F(FrameworkSourceTest, TerminateKeepsWhatWasRecorded) {
   terminator.join();
   EXPECT_EQ(recording.outcome, Outcome::kOk);
   EXPECT_FALSE(recording.xspace.empty());
+}
+
+// A server that has a TPU and continuous profiling, which is on.
+class ServerLooksBackTest : public FrameworkSourceTest {
+ protected:
+  explicit ServerLooksBackTest(bool of_another = false) {
+    if (of_another) server_.BeginSession({});
+    source_.emplace(
+        clock_, FrameworkOptions{
+                    .addresses = {server_.address()}, .risks = risks_, .flight_recorder = true});
+    EXPECT_TRUE(RecordsAlwaysSoon());
+  }
+  bool RecordsAlwaysSoon() {
+    const MonoTime until = clock_.MonoNow() + 20s;
+    while (!server_.records_always() && clock_.MonoNow() < until) std::this_thread::sleep_for(1ms);
+    return server_.records_always();
+  }
+  Recording LookBack(Nanos look_back, Nanos duration = 50ms) {
+    v1::CapturePlan plan = Plan(500ms, duration);
+    plan.mutable_tracers()->set_device(1);
+    plan.set_expects_device(true);
+    plan.set_look_back_ns(look_back.count());
+    return std::move(source_->Record(plan, cancel_, terminate_, [this] { ++collecting_; }).front());
+  }
+
+  std::optional<FrameworkSource> source_;
+};
+
+TEST_F(ServerLooksBackTest, TakesASnapshotInsteadOfARecording) {
+  const Recording recording = LookBack(300ms);
+  EXPECT_EQ(recording.outcome, Outcome::kOk) << recording.message;
+  EXPECT_EQ(collecting_, 1);
+  const v1::ProcessReport& row = recording.processes.at(0);
+  EXPECT_EQ(row.reached_back_ns(), Nanos(300ms).count());
+  EXPECT_THAT(row.note(), HasSubstr("without annotations"));
+  EXPECT_GT(row.events(), 100u);
+  EXPECT_EQ(server_.profiles, 0);
+  EXPECT_EQ(server_.sessions, 1) << "the server goes on by itself";
+}
+
+TEST_F(ServerLooksBackTest, SaysHowFarBackTheSessionGoes) {
+  const Recording recording = LookBack(10s);
+  EXPECT_EQ(recording.outcome, Outcome::kOk) << recording.message;
+  EXPECT_GT(recording.processes.at(0).reached_back_ns(), Nanos(300ms).count());
+  EXPECT_LT(recording.processes.at(0).reached_back_ns(), Nanos(10s).count());
+}
+
+TEST_F(ServerLooksBackTest, EndsItsSessionForARecording) {
+  const Recording recording = LookBack(0s);
+  EXPECT_EQ(recording.outcome, Outcome::kOk) << recording.message;
+  EXPECT_FALSE(recording.processes.at(0).has_reached_back_ns());
+  EXPECT_EQ(server_.profiles, 1);
+  EXPECT_TRUE(RecordsAlwaysSoon());
+  EXPECT_EQ(server_.sessions, 2);
+}
+
+TEST_F(ServerLooksBackTest, SaysThatTheSnapshotIsEmpty) {
+  server_.tpu_idles = true;
+  const Recording recording = LookBack(300ms);
+  EXPECT_EQ(recording.outcome, Outcome::kNoDeviceActivity);
+  EXPECT_THAT(recording.message, HasSubstr("no activity of TPUs in the window or in 300ms before"));
+  EXPECT_EQ(recording.processes.at(0).reached_back_ns(), 0);
+}
+
+TEST_F(ServerLooksBackTest, SaysThatTheServerFailed) {
+  server_.loses_session = true;
+  const Recording recording = LookBack(300ms);
+  EXPECT_EQ(recording.outcome, Outcome::kProfilerStartFailed);
+  EXPECT_THAT(recording.message, HasSubstr("Failed to collect profile data"));
+  EXPECT_TRUE(RecordsAlwaysSoon());
+  EXPECT_EQ(server_.sessions, 2);
+}
+
+TEST_F(ServerLooksBackTest, TakesTheSnapshotEarlierIfItIsEnded) {
+  std::thread terminator([this] {
+    std::this_thread::sleep_for(500ms + kGuard + 100ms);  // Part of the window is over.
+    terminate_.Cancel();
+  });
+  const Recording recording = LookBack(300ms, 1min);
+  terminator.join();
+  EXPECT_EQ(recording.outcome, Outcome::kOk) << recording.message;
+  EXPECT_EQ(recording.processes.at(0).reached_back_ns(), Nanos(300ms).count());
+}
+
+TEST_F(ServerLooksBackTest, TakesNoneIfItIsCancelled) {
+  cancel_.Cancel();
+  EXPECT_EQ(LookBack(300ms).outcome, Outcome::kCancelled);
+  EXPECT_EQ(collecting_, 1);
+  EXPECT_TRUE(server_.records_always());
+}
+
+class ServerOfAnotherTest : public ServerLooksBackTest {
+ protected:
+  ServerOfAnotherTest() : ServerLooksBackTest(/*of_another=*/true) {}
+};
+
+TEST_F(ServerOfAnotherTest, IsBusyAndSaysWhyItDoesNotReachBack) {
+  const MonoTime until = clock_.MonoNow() + 20s;
+  Recording recording;
+  do {
+    recording = LookBack(300ms);
+  } while (recording.processes.at(0).note().find("not begun") != std::string::npos &&
+           clock_.MonoNow() < until);
+  EXPECT_EQ(recording.outcome, Outcome::kBusy) << recording.message;
+  EXPECT_THAT(recording.processes.at(0).note(),
+              HasSubstr("does not reach back: " + server_.address() +
+                        ": continuous profiling of another client"));
+  source_.reset();
+  EXPECT_TRUE(server_.records_always());
 }
 
 TEST_F(FrameworkSourceTest, ProbeSaysWhoListens) {
