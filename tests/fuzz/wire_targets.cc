@@ -221,7 +221,7 @@ bool Rings(std::string_view bytes) {
   source::RecordedProgram program(std::move(opened.rings), source::RecordedProgram::From::kOldest,
                                   1);
   program.SwitchOn(~0u);
-  program.ArmDevice(std::chrono::seconds(1), {}, /*since_ns=*/0, /*mode=*/0);
+  program.records().ArmDevice(std::chrono::seconds(1), {}, /*since_ns=*/0, /*mode=*/0);
   std::uint64_t budget = 1 << 20;
   wire::RecordBuffer buffer;
   program.Drain(buffer, budget);
@@ -234,16 +234,16 @@ bool Rings(std::string_view bytes) {
   xplane::PlaneBuilder host(xplane::kHostPlane);
   const source::TraceSpan span{.start_ns = 0, .stop_ns = 1'000'000'000, .recording_ns = 0};
   source::DevicePlanes devices((span.stop_ns - span.start_ns) * 1000);
-  program.Build(span, program.identity().label, host, devices);
+  program.records().Build(span, program.identity().label, host, devices);
   source::JudgeProgram(program.Facts(),
                        {.start_ns = 0, .stop_ns = span.stop_ns, .end_ns = span.stop_ns}, true);
-  program.KeptOnly(span);
-  program.DevicesReachedBack(span);
-  program.DeviceClockJumpNs();
+  program.records().KeptOnly(span);
+  program.records().DevicesReachedBack(span);
+  program.records().DeviceClockJumpNs();
   const std::string trace = host.Encode() + devices.Encode();
   if (!xplane::Space::Read(trace).ok() || !tensorflow::profiler::XSpace().ParseFromString(trace))
     std::abort();
-  return program.kept() > 0;
+  return program.records().kept() > 0;
 }
 
 bool Kineto(std::string_view bytes) {

@@ -256,10 +256,10 @@ bool AgentSource::RecordUntilEnd(const v1::CapturePlan& plan, const Cancellation
 void AgentSource::CutToSteps(const v1::CapturePlan& plan, const ProgramSet& programs,
                              CaptureTimes& times) const {
   const TraceSpan span{.start_ns = times.start_ns, .stop_ns = times.stop_ns};
-  std::optional<RecordedProgram::StepTimes> steps;
+  std::optional<ProgramRecords::StepTimes> steps;
   for (const RecordedProgram* program : programs.Counted()) {
-    const auto found = program->TimesOfSteps(plan.step_loop(), plan.first_step(),
-                                             plan.first_step() + plan.steps() - 1, span);
+    const auto found = program->records().TimesOfSteps(plan.step_loop(), plan.first_step(),
+                                                       plan.first_step() + plan.steps() - 1, span);
     if (!found) continue;
     if (!steps) steps = found;
     steps->begin_ns = std::min(steps->begin_ns, found->begin_ns);
@@ -347,23 +347,24 @@ Recording AgentSource::CollectRank(const v1::CapturePlan& plan, const CaptureTim
   const bool several = of_rank.programs.size() > 1;
   for (const auto& [program, observed] : of_rank.programs) {
     const ProgramFacts& facts = *observed;
+    const ProgramRecords& records = program->records();
     if (program->counts_steps()) ++recording.stepping_processes;
-    program->Build(span, several ? facts.label : "", host, devices);
+    records.Build(span, several ? facts.label : "", host, devices);
     ProcessVerdict verdict = JudgeProgram(facts, times, plan.expects_device());
     if (program->rank()) *verdict.row.mutable_rank() = *program->rank();
     std::move(verdict.errors.begin(), verdict.errors.end(), std::back_inserter(errors));
     std::move(verdict.warnings.begin(), verdict.warnings.end(), std::back_inserter(warnings));
-    if (const auto reached = program->KeptOnly(span)) {
+    if (const auto reached = records.KeptOnly(span)) {
       warnings.push_back(StrCat(facts.label, ": its rings held only the last ",
                                 FormatDuration(Nanos{*reached}), " before the start; ",
                                 FormatDuration(LookBack(plan)),
                                 " were requested; increase STROBE_RING_KB"));
     }
     if (plan.look_back_ns() > 0) {
-      if (const auto reached = program->ReachedBack(span, began_ns_))
+      if (const auto reached = records.ReachedBack(span, std::max(facts.born_ns, began_ns_)))
         verdict.row.set_reached_back_ns(recorded_before() ? *reached : 0);
     }
-    if (const auto reached = program->DevicesReachedBack(span); reached && options_.idle_devices) {
+    if (const auto reached = records.DevicesReachedBack(span); reached && options_.idle_devices) {
       const Nanos wanted{span.recording_ns - span.start_ns};
       if (plan.look_back_ns() > 0) verdict.row.set_devices_reached_back_ns(*reached);
       const std::int64_t could_be_from =
@@ -375,7 +376,7 @@ Recording AgentSource::CollectRank(const v1::CapturePlan& plan, const CaptureTim
                                   FormatDuration(wanted), " were requested"));
       }
     }
-    if (const std::uint64_t jump = program->DeviceClockJumpNs(); jump > 0) {
+    if (const std::uint64_t jump = records.DeviceClockJumpNs(); jump > 0) {
       warnings.push_back(StrCat(facts.label, ": CUPTI's clock was set by ",
                                 FormatDuration(Nanos{jump}),
                                 "; device events around that moment are misplaced"));

@@ -105,7 +105,7 @@ void ProgramSet::Consider(const std::string& path, Nanos device_time) {
   auto program = std::make_unique<RecordedProgram>(std::move(opened.rings), from, wishes_.level);
   program->SetRank(rank);
   if (from == RecordedProgram::From::kEnded) {
-    if (wishes_.devices) program->devices().ReadLeft(wishes_.look_back_to_ns.value_or(0));
+    if (wishes_.devices) program->records().devices().ReadLeft(wishes_.look_back_to_ns.value_or(0));
     programs_.emplace(path, std::move(program));
     return;
   }
@@ -117,10 +117,10 @@ void ProgramSet::Consider(const std::string& path, Nanos device_time) {
   const std::uint32_t beside =
       wishes_.beside_kineto.contains(name) ? std::uint32_t{wire::kBesideKineto} : 0u;
   if (wishes_.devices && left_to_framework)
-    program->devices().LeaveToFramework();
+    program->records().devices().LeaveToFramework();
   else if (wishes_.devices)
-    program->ArmDevice(device_time, wishes_.framework_ports, wishes_.look_back_to_ns.value_or(0),
-                       wishes_.device_mode | beside);
+    program->records().ArmDevice(device_time, wishes_.framework_ports,
+                                 wishes_.look_back_to_ns.value_or(0), wishes_.device_mode | beside);
   if (on_) program->SwitchOn(wishes_.filter);
   programs_.emplace(path, std::move(program));
 }

@@ -1,6 +1,5 @@
-// One program with the agent while it is recorded: its switch (program_switch.h), its annotations
-// (recorded_scopes.h), its devices (recorded_devices.h) and its collectives
-// (recorded_collectives.h), on one clock.
+// One program with the agent while it is recorded: the lease on its ring file, its switch
+// (program_switch.h), its records (program_records.h) and its life.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -9,28 +8,14 @@
 #include <vector>
 
 #include "agent/wire/ring_reader.h"
-#include "agent/wire/ticks.h"
-#include "collector/trace/xplane/builder.h"
-#include "common/base/clock.h"
 #include "sidecar/source/agent/process_row.h"
+#include "sidecar/source/agent/program_records.h"
 #include "sidecar/source/agent/program_switch.h"
-#include "sidecar/source/agent/recorded_collectives.h"
-#include "sidecar/source/agent/recorded_devices.h"
-#include "sidecar/source/agent/recorded_scopes.h"
 #include "sidecar/source/agent/ring_files.h"
 #include "sidecar/source/base/process_ranks.h"
 #include "sidecar/source/base/reported_steps.h"
-#include "sidecar/source/base/tick_timeline.h"
-#include "sidecar/source/device/device_planes.h"
 
 namespace strobe::source {
-
-// The time range of the trace in ns of CLOCK_MONOTONIC. Its lines count from the start.
-struct TraceSpan {
-  std::int64_t start_ns = 0, stop_ns = 0;
-  // The time when recording began. It is later than start_ns if the capture reaches back.
-  std::int64_t recording_ns = 0;
-};
 
 // What does not change of a program: copies of its header's values, because the program can change
 // them.
@@ -43,34 +28,9 @@ struct ProgramIdentity {
   std::string forked_from{};
 };
 
-// A program's ticks, compared with CLOCK_MONOTONIC since the recording of the program began.
-class ProgramClock {
- public:
-  explicit ProgramClock(wire::TickKind kind)
-      : kind_(kind), begin_(wire::MonotonicMoment(kind)), timeline_(begin_) {}
-
-  std::uint64_t begin_ns() const { return begin_.other_ns; }
-  void Note() { timeline_.Note(wire::MonotonicMoment(kind_)); }
-  // What is known of the ticks now.
-  TickTimeline Timeline() const {
-    TickTimeline timeline = timeline_;
-    timeline.Note(wire::MonotonicMoment(kind_));
-    return timeline;
-  }
-  TickScale Scale(std::int64_t start_ns) const { return Timeline().Scale(start_ns); }
-  // At most a day before or after the begin, because ticks may be forged.
-  std::int64_t MonotonicOf(std::uint64_t ticks) const;
-
- private:
-  const wire::TickKind kind_;
-  const wire::TickMoment begin_;
-  TickTimeline timeline_;
-};
-
 class RecordedProgram {
  public:
   using From = RecordsFrom;
-  using StepTimes = RecordedScopes::StepTimes;
   // Keeps annotations up to `level`; 0 keeps none. The caller must hold the file's lease.
   RecordedProgram(GuardedRings rings, From from, std::uint32_t level);
   RecordedProgram(const RecordedProgram&) = delete;
@@ -79,18 +39,15 @@ class RecordedProgram {
   // Switches annotations on for masks that have a bit in common with the filter. A program that its
   // orders or its parent switched on counts as on since its start.
   void SwitchOn(std::uint32_t filter);
-  // Undoes SwitchOn and ArmDevice.
+  // Undoes SwitchOn and what was requested of the devices.
   void SwitchOff();
-  // Requests device records; see RecordedDevices::Request. `most` limits how long the devices may
-  // stay armed, `since_ns` is the begin of the trace, and `mode` is FileHeader::device_mode.
-  void ArmDevice(Nanos most, const FrameworkPorts& framework_ports, std::int64_t since_ns,
-                 std::uint32_t mode);
-  // For what concerns only one of these. The file must be open.
-  RecordedDevices& devices() { return devices_; }
+  // For what concerns only one of these. The switch needs an open file.
+  ProgramRecords& records() { return records_; }
+  const ProgramRecords& records() const { return records_; }
   ProgramSwitch& control() { return switch_; }
   // True if no more device records are expected, also for a program that has ended or does not use
   // CUDA.
-  bool DeviceSettled() const { return settled_ || devices_.Settled(file_.ProgramLives()); }
+  bool DeviceSettled() const { return settled_ || records_.DeviceSettled(file_.ProgramLives()); }
 
   // Checks whether the program runs.
   bool Lives();
@@ -108,22 +65,9 @@ class RecordedProgram {
   // The observations of the program. The caller fills in `replaced`, which depends on other
   // programs, and also `parent_lives` while the program is not settled.
   ProgramFacts Facts();
-  // If a ring has lost a part of the time before recording began: how much of it is left, in ns.
-  std::optional<std::int64_t> KeptOnly(const TraceSpan& span) const;
-  // For how much of the time before recording began the program's annotations are there, in ns, if
-  // it records since `since_ns` or its own start. None if it is younger than the capture.
-  std::optional<std::int64_t> ReachedBack(const TraceSpan& span, std::int64_t since_ns) const;
-  // Like ReachedBack, for its devices. None if they were not recorded, or the program had ended
-  // before.
-  std::optional<std::int64_t> DevicesReachedBack(const TraceSpan& span) const;
-  // The largest step of CUPTI's clock during the capture; 0 if there was none.
-  std::uint64_t DeviceClockJumpNs() const;
-
   // Reads new records. `budget` is the number of bytes that may still be kept; records beyond it
   // are counted. Returns how full the fullest ring was, from 0 to 1.
   double Drain(wire::RecordBuffer& buffer, std::uint64_t& budget);
-  std::uint64_t kept() const { return scopes_.kept() + devices_.kept(); }
-  std::uint64_t lost() const;
   // Call it after the last Drain: counts records that were written but never arrived as lost.
   void CountUnseen();
 
@@ -131,37 +75,25 @@ class RecordedProgram {
   void AddSteps(std::int64_t wall_minus_monotonic_ns, std::vector<v1::StepPace>& told) const;
   // Notes whether the program tells steps of the loop now.
   void NoteCounting(std::string_view loop) {
-    counts_steps_ = !settled_ && from_ != From::kEnded && TellsSteps(header().step_loops, loop);
+    counts_steps_ = !settled_ && !ended_before_ && TellsSteps(header().step_loops, loop);
   }
   bool counts_steps() const { return counts_steps_; }
-  // The begin of the first and the end of the last recorded step of the loop with a number from
-  // `first` to `last`, in ns of CLOCK_MONOTONIC. None if there is no such step.
-  std::optional<StepTimes> TimesOfSteps(std::string_view loop, std::int64_t first,
-                                        std::int64_t last, const TraceSpan& span) const;
-
-  // Adds a line per thread to the host plane, and the device planes. For `label`, see DeviceTrace.
-  void Build(const TraceSpan& span, const std::string& label, xplane::PlaneBuilder& host,
-             DevicePlanes& devices) const;
 
  private:
-  std::int64_t LastRecordNs() const;
   wire::FileHeader& header() const { return *file_.header(); }
 
   GuardedRings rings_;
   wire::RingFile& file_ = rings_.file;
-  ProgramClock clock_;
+  ProgramRecords records_;
   const ProgramIdentity identity_;
   Rank rank_;  // That of the ring file, unless it was set.
   const bool on_since_birth_;
   const bool lived_;
-  const From from_;
+  const bool ended_before_;
   std::int64_t seen_ns_ = 0, gone_ns_ = 0;
   bool counts_steps_ = false;
   std::optional<ProgramFacts> settled_;  // The last observations, after the file was closed.
   ProgramSwitch switch_;
-  RecordedScopes scopes_;
-  RecordedDevices devices_{file_};
-  RecordedCollectives collectives_{file_.path(), from_ != From::kNow};
 };
 
 }  // namespace strobe::source

@@ -187,7 +187,7 @@ TEST_F(ProgramSetTest, TheLastRecordsOfTheDeadAreReadIfTheyAreWanted) {
     set.SwitchOn();
     set.Settle(budget_);
     ASSERT_THAT(set.Counted(), SizeIs(1));
-    EXPECT_EQ(set.Counted()[0]->kept(), 1u);
+    EXPECT_EQ(set.Counted()[0]->records().kept(), 1u);
     EXPECT_TRUE(set.Facts()[0].ended_before);
     EXPECT_EQ(set.Facts()[0].on_ns, 0) << "it cannot be switched on";
     EXPECT_THAT(set.Steps(0), IsEmpty());
@@ -330,7 +330,8 @@ TEST_F(ProgramSetTest, WhatTheFlightRecorderRecordedOfDevicesIsTakenOver) {
   EXPECT_EQ(facts.device.phase, wire::DevicePhase::kArmed);
   const std::int64_t reached =
       set.Counted()[0]
-          ->DevicesReachedBack({.start_ns = now - 9'000'000'000, .recording_ns = now})
+          ->records()
+          .DevicesReachedBack({.start_ns = now - 9'000'000'000, .recording_ns = now})
           .value();
   EXPECT_GT(reached, 0);
   EXPECT_LT(reached, 5'000'000'000);
