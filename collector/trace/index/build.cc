@@ -19,6 +19,70 @@
 namespace strobe::index {
 namespace {
 
+// The order of planes, rows and tracks in the index, and where in its sections the tracks' records
+// are.
+struct Layout {
+  // Gives the tracks of a line their numbers and offsets.
+  void AddLine(LineWork& work, Texts& texts) {
+    const bool counters = work.line->name == xplane::kCounterLine;
+    work.first_track = static_cast<std::uint32_t>(tracks.size());
+    for (std::uint32_t i = 0; i < work.tracks.size(); ++i) {
+      TrackWriter& made = work.tracks[i];
+      if (counters)
+        AddRow(work, RowKind::kCounter, made.blocks.front().name, 1);
+      else if (i == 0)
+        AddRow(work, RowKind::kSpans, texts.Id(work.line->name),
+               static_cast<std::uint32_t>(work.tracks.size()));
+      rows.back().events += made.events();
+      AddTrack(made);
+    }
+  }
+
+  std::vector<Plane> planes{};
+  std::vector<Row> rows{};
+  std::vector<Track> tracks{};
+  std::vector<Level> levels{};
+  // How many records, or bytes of event data, the tracks have.
+  std::uint64_t blocks = 0, buckets = 0, values = 0, ranges = 0, event_data = 0;
+
+ private:
+  // The row begins with the next track.
+  void AddRow(const LineWork& work, RowKind kind, std::uint32_t name, std::uint32_t its_tracks) {
+    Plane& plane = planes[work.plane_index];
+    if (plane.rows++ == 0) plane.first_row = static_cast<std::uint32_t>(rows.size());
+    rows.push_back({.plane = work.plane_index,
+                    .name = name,
+                    .first_track = static_cast<std::uint32_t>(tracks.size()),
+                    .tracks = its_tracks,
+                    .kind = kind,
+                    .derived = work.derived,
+                    .id = work.line->id});
+  }
+
+  void AddTrack(TrackWriter& made) {
+    Track track = made.track;
+    track.row = static_cast<std::uint32_t>(rows.size() - 1);
+    track.first_block = blocks;
+    track.blocks = made.blocks.size();
+    track.first_level = levels.size();
+    track.levels = made.levels.size();
+    track.first_value = values;
+    track.first_range = ranges;
+    for (Block& block : made.blocks) block.data += event_data;
+    for (std::size_t i = 0; i < made.levels.size(); ++i) {
+      levels.push_back({.level = made.finest + static_cast<std::uint32_t>(i) * kLevelStep,
+                        .first = buckets,
+                        .count = made.levels[i].size()});
+      buckets += made.levels[i].size();
+    }
+    blocks += made.blocks.size();
+    values += made.values.size();
+    ranges += made.ranges.size();
+    event_data += made.data.size();
+    tracks.push_back(track);
+  }
+};
+
 // Makes the index in memory, reading the lines in parallel, and then writes it section by section.
 class Builder {
  public:
@@ -55,7 +119,7 @@ class Builder {
   void CollectLines() {
     for (std::uint32_t number = 0; number < space_.planes.size(); ++number) {
       const xplane::Plane& plane = space_.planes[number];
-      planes_.push_back({.name = texts_.Id(plane.name), .id = plane.id});
+      layout_.planes.push_back({.name = texts_.Id(plane.name), .id = plane.id});
       CollectPlane(plane, trace_bytes_, number, 0);
       // Derived lines follow the plane's own ones, so that a viewer finds all of its rows together.
       for (std::uint32_t i = 0; i < derived_from_.size(); ++i) {
@@ -116,64 +180,15 @@ class Builder {
     return status;
   }
 
-  // Gives every track its number and its offsets in the sections.
   void LayOut() {
     for (LineWork& work : lines_) {
-      const bool counters = work.line->name == xplane::kCounterLine;
-      const auto first_track = static_cast<std::uint32_t>(tracks_.size());
-      work.first_track = first_track;
-      for (std::uint32_t i = 0; i < work.tracks.size(); ++i) {
-        TrackWriter& made = work.tracks[i];
-        if (counters)
-          AddRow(work, RowKind::kCounter, made.blocks.front().name, first_track + i, 1);
-        else if (i == 0)
-          AddRow(work, RowKind::kSpans, texts_.Id(work.line->name), first_track,
-                 static_cast<std::uint32_t>(work.tracks.size()));
-        rows_.back().events += made.events();
-        PlaceTrack(made);
-      }
+      layout_.AddLine(work, texts_);
       for (std::size_t name = 0; name < work.counts.size(); ++name) {
         if (text_counts_.size() < texts_.all().size()) text_counts_.resize(texts_.all().size());
         text_counts_[name] += work.counts[name];
       }
     }
     text_counts_.resize(texts_.all().size());
-  }
-
-  void AddRow(const LineWork& work, RowKind kind, std::uint32_t name, std::uint32_t first_track,
-              std::uint32_t tracks) {
-    Plane& plane = planes_[work.plane_index];
-    if (plane.rows++ == 0) plane.first_row = static_cast<std::uint32_t>(rows_.size());
-    rows_.push_back({.plane = work.plane_index,
-                     .name = name,
-                     .first_track = first_track,
-                     .tracks = tracks,
-                     .kind = kind,
-                     .derived = work.derived,
-                     .id = work.line->id});
-  }
-
-  void PlaceTrack(TrackWriter& made) {
-    Track track = made.track;
-    track.row = static_cast<std::uint32_t>(rows_.size() - 1);
-    track.first_block = blocks_;
-    track.blocks = made.blocks.size();
-    track.first_level = levels_.size();
-    track.levels = made.levels.size();
-    track.first_value = values_;
-    track.first_range = ranges_;
-    for (Block& block : made.blocks) block.data += event_data_;
-    for (std::size_t i = 0; i < made.levels.size(); ++i) {
-      levels_.push_back({.level = made.finest + static_cast<std::uint32_t>(i) * kLevelStep,
-                         .first = buckets_,
-                         .count = made.levels[i].size()});
-      buckets_ += made.levels[i].size();
-    }
-    blocks_ += made.blocks.size();
-    values_ += made.values.size();
-    ranges_ += made.ranges.size();
-    event_data_ += made.data.size();
-    tracks_.push_back(track);
   }
 
   void JoinFlows() {
@@ -183,7 +198,7 @@ class Builder {
       ends.push_back({&work.ends, work.first_track});
       for (const TrackWriter& track : work.tracks) writers.push_back(&track);
     }
-    const auto tracks = static_cast<std::uint32_t>(tracks_.size());
+    const auto tracks = static_cast<std::uint32_t>(layout_.tracks.size());
     const auto begin_of = [&writers](std::uint32_t track, std::uint32_t ordinal) {
       return writers[track]->BeginOf(ordinal);
     };
@@ -193,10 +208,10 @@ class Builder {
     ins_ = std::move(links.ins);
     for (LinkBlock& block : ins_.blocks) block.data += outs_.data.size();
     for (std::uint32_t i = 0; i < tracks; ++i) {
-      tracks_[i].first_out = outs_.first_block[i];
-      tracks_[i].outs = outs_.first_block[i + 1] - outs_.first_block[i];
-      tracks_[i].first_in = outs_.blocks.size() + ins_.first_block[i];
-      tracks_[i].ins = ins_.first_block[i + 1] - ins_.first_block[i];
+      layout_.tracks[i].first_out = outs_.first_block[i];
+      layout_.tracks[i].outs = outs_.first_block[i + 1] - outs_.first_block[i];
+      layout_.tracks[i].first_in = outs_.blocks.size() + ins_.first_block[i];
+      layout_.tracks[i].ins = ins_.first_block[i + 1] - ins_.first_block[i];
     }
   }
 
@@ -212,22 +227,22 @@ class Builder {
       header.begin_ps = std::min(header.begin_ps, work.begin_ps);
       header.end_ps = std::max(header.end_ps, work.end_ps);
     }
-    for (const Row& row : rows_) header.events += row.events;
+    for (const Row& row : layout_.rows) header.events += row.events;
     if (header.events == 0) header.begin_ps = header.end_ps = 0;
     const std::array<std::uint64_t, kSections> sizes = {
-        planes_.size() * sizeof(Plane),
-        rows_.size() * sizeof(Row),
-        tracks_.size() * sizeof(Track),
-        levels_.size() * sizeof(Level),
-        blocks_ * sizeof(Block),
-        buckets_ * sizeof(Bucket),
-        ranges_ * sizeof(Range),
-        values_ * sizeof(double),
+        layout_.planes.size() * sizeof(Plane),
+        layout_.rows.size() * sizeof(Row),
+        layout_.tracks.size() * sizeof(Track),
+        layout_.levels.size() * sizeof(Level),
+        layout_.blocks * sizeof(Block),
+        layout_.buckets * sizeof(Bucket),
+        layout_.ranges * sizeof(Range),
+        layout_.values * sizeof(double),
         (outs_.blocks.size() + ins_.blocks.size()) * sizeof(LinkBlock),
         text_ends.size() * sizeof(std::uint64_t),
         text_counts_.size() * sizeof(std::uint64_t),
         text_bytes,
-        event_data_,
+        layout_.event_data,
         outs_.data.size() + ins_.data.size(),
         derived_.size()};
     std::uint64_t at = sizeof(Header);
@@ -238,10 +253,10 @@ class Builder {
 
     SectionWriter out(sink);
     RETURN_IF_ERROR(out.Bytes({reinterpret_cast<const char*>(&header), sizeof header}));
-    RETURN_IF_ERROR(out.Values(planes_));
-    RETURN_IF_ERROR(out.Values(rows_));
-    RETURN_IF_ERROR(out.Values(tracks_));
-    RETURN_IF_ERROR(out.Values(levels_));
+    RETURN_IF_ERROR(out.Values(layout_.planes));
+    RETURN_IF_ERROR(out.Values(layout_.rows));
+    RETURN_IF_ERROR(out.Values(layout_.tracks));
+    RETURN_IF_ERROR(out.Values(layout_.levels));
     RETURN_IF_ERROR(ForTracks([&](TrackWriter& t) { return out.Values(t.blocks); }));
     RETURN_IF_ERROR(WriteLevels(out));
     RETURN_IF_ERROR(ForTracks([&](TrackWriter& t) { return out.Values(t.ranges); }));
@@ -293,13 +308,8 @@ class Builder {
   std::vector<std::vector<xplane::Placed>> spare_;
   Mutex mutex_;
   std::deque<LineWork> lines_;
-  std::vector<Plane> planes_;
-  std::vector<Row> rows_;
-  std::vector<Track> tracks_;
-  std::vector<Level> levels_;
+  Layout layout_;
   std::vector<std::uint64_t> text_counts_;
-  // How many records, or bytes of event data, the tracks laid out so far have.
-  std::uint64_t blocks_ = 0, buckets_ = 0, values_ = 0, ranges_ = 0, event_data_ = 0;
   LinkLists outs_, ins_;
 };
 
