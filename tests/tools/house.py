@@ -21,8 +21,7 @@ KINDS = {".c", ".cc", ".css", ".h", ".html", ".js", ".proto", ".py", ".rs"}
 SHOWN = 10
 MODULES = {}
 # FileHeader is a layout of shared memory.
-MEMBERS = {"Builder": 41, "Connection": 47, "EventSplitter": 57, "FileHeader": 46, "OperatorServer": 53, "RecordedProgram": 50,
-           "RingFile": 55, "TracePlanes": 84}
+MEMBERS = {"FileHeader": 46}
 
 
 def modules(files):

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "collector/trace/kineto/event_splitter.h"
+#include "collector/trace/kineto/file_window.h"
 #include "collector/trace/kineto/json_space.h"
 #include "common/text/safe_text.h"
 
@@ -195,7 +195,7 @@ const TraceEvent* EventReader::ReadOne(std::string_view json) {
   if (event == nullptr) {
     copy_.assign(json);
     Repair(copy_);
-    copy_.resize(json.size() + EventSplitter::kPadding, ' ');
+    copy_.resize(json.size() + FileWindow::kPadding, ' ');
     event = ReadWhole(std::string_view(copy_).substr(0, json.size()));
     repaired = true;
   }

@@ -13,7 +13,7 @@ namespace strobe::kineto {
 class EventReader {
  public:
   // Parses the objects of an array `[...]` until one is malformed and calls `visit(event)` for each
-  // one before. Returns their number. `json` is followed by EventSplitter::kPadding bytes that may
+  // one before. Returns their number. `json` is followed by FileWindow::kPadding bytes that may
   // be read.
   template <typename Visit>
   std::size_t ReadArray(std::string_view json, const Visit& visit) {

@@ -1,7 +1,9 @@
 #include "collector/trace/kineto/event_search.h"
 
-#include <cstdint>
+#include <algorithm>
+#include <array>
 #include <string>
+#include <vector>
 
 #include "collector/trace/kineto/json_space.h"
 
@@ -113,6 +115,18 @@ class Scanner {
   bool has_phase_ = false, open_ = false;
 };
 
+// Whether an object's first key is one of an event's.
+bool BeginsAsEvent(std::string_view bytes) {
+  if (!bytes.starts_with('{')) return false;
+  bytes.remove_prefix(1);
+  while (!bytes.empty() && IsJsonSpace(bytes.front())) bytes.remove_prefix(1);
+  constexpr std::array<std::string_view, 8> kKeys = {R"("ph")",  R"("name")", R"("cat")",
+                                                     R"("pid")", R"("tid")",  R"("ts")",
+                                                     R"("dur")", R"("args")"};
+  return std::any_of(kKeys.begin(), kKeys.end(),
+                     [&](std::string_view key) { return bytes.starts_with(key); });
+}
+
 }  // namespace
 
 Scanned ScanObject(std::string_view bytes) {
@@ -126,6 +140,84 @@ Scanned ScanEnd(std::string_view bytes, const FileEnd& file) {
   while (end.size < bytes.size() && IsJsonSpace(bytes[end.size])) ++end.size;
   end.kind = end.size == bytes.size() ? Kind::kOpen : Kind::kBroken;
   return end;
+}
+
+void EventSearch::Start(std::size_t at) {
+  active_ = true;
+  damaged_at_ = window_.PlaceOf(at);
+  try_again_at_ = 0;
+}
+
+EventSearch::Found EventSearch::Search(std::size_t& at) {
+  const std::size_t end = window_.end();
+  if (!window_.all_read() && window_.PlaceOf(end) < try_again_at_) return Found::kMoreNeeded;
+  for (; at < end; ++at) {
+    const char* const found = window_.buffer() + at;
+    if (*found != '{' && *found != ']') continue;
+    const Scanned tried = Try(at);
+    if (IsOpen(tried)) {
+      try_again_at_ = window_.PlaceOf(end) + (end - at);
+      return Found::kMoreNeeded;
+    }
+    const bool array_end = *found == ']';
+    if (array_end ? tried.kind == Kind::kOpen : tried.IsEvent()) {
+      active_ = false;
+      AddDamage(damaged_at_, window_.PlaceOf(at));
+      if (array_end) ++at;
+      return array_end ? Found::kArrayEnd : Found::kEvent;
+    }
+    if (BeginsAsEvent({found, end - at})) {
+      // One that is damaged as well.
+      AddDamage(damaged_at_, window_.PlaceOf(at));
+      damaged_at_ = window_.PlaceOf(at);
+    }
+  }
+  if (!window_.all_read()) return Found::kMoreNeeded;
+  active_ = false;
+  damage_.at_end = true;
+  AddDamage(damaged_at_, window_.PlaceOf(end));
+  return Found::kFileEnd;
+}
+
+bool EventSearch::HidesEvents(std::size_t begin, std::size_t end) {
+  const char* const buffer = window_.buffer();
+  // Where a bracket is missing, that of the array may be taken for it.
+  bool found = buffer[begin] == '{' && buffer[end - 1] == ']';
+  std::vector<std::size_t> pieces = {begin};  // Where damaged events begin.
+  for (std::size_t at = begin + 1; at < end && !found; ++at) {
+    if (buffer[at] != '{') continue;
+    const Scanned tried = Try(at);
+    found = tried.IsEvent() || IsOpen(tried);
+    if (BeginsAsEvent({buffer + at, end - at})) pieces.push_back(at);
+  }
+  if (found) return true;
+  pieces.push_back(end);
+  for (std::size_t i = 1; i < pieces.size(); ++i)
+    AddDamage(window_.PlaceOf(pieces[i - 1]), window_.PlaceOf(pieces[i]));
+  return false;
+}
+
+// Tries whether an event, or the end of the file, is here.
+Scanned EventSearch::Try(std::size_t at) {
+  // A hostile file could have every byte tried again and again.
+  constexpr std::uint64_t kPerByte = 16, kFree = 16 << 20;
+  if (tried_bytes_ > kFree + kPerByte * window_.PlaceOf(at)) return {};
+  const std::string_view bytes(window_.buffer() + at,
+                               std::min(window_.end() - at, kMaxEventBytes + 1));
+  const Scanned tried =
+      bytes.front() == '{' ? ScanObject(bytes) : ScanEnd(bytes, {.bare = top_.bare()});
+  if (!IsOpen(tried)) tried_bytes_ += tried.size;
+  return tried;
+}
+
+// Whether more bytes are needed to know.
+bool EventSearch::IsOpen(const Scanned& tried) const {
+  return tried.kind == Kind::kOpen && !window_.all_read() && tried.size <= kMaxEventBytes;
+}
+
+void EventSearch::AddDamage(std::uint64_t begin, std::uint64_t end) {
+  if (damage_.pieces++ == 0) damage_.first_at = begin;
+  damage_.bytes += end - begin;
 }
 
 }  // namespace strobe::kineto

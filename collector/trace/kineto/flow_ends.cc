@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "collector/trace/kineto/device_work.h"
+#include "collector/trace/kineto/stats.h"
 #include "collector/trace/xplane/space.h"
 
 namespace strobe::kineto {
@@ -160,7 +161,56 @@ class LineSearch {
   NextEvents next_;
 };
 
+// Whether the arrow leads from a launch to its work, so that its id is their correlation id. The
+// other ways of writing it are those of PyTorch before 2.0.
+bool LeadsFromLaunch(const TraceEvent& event) {
+  return event.category == "ac2g" || event.category == "async_cpu_to_gpu" ||
+         (event.category == "async" && event.name == "launch");
+}
+
+std::uint64_t FlowId(std::string_view category, std::string_view id, std::string_view pid,
+                     NameTable& table) {
+  constexpr std::uint64_t kMask = (std::uint64_t{1} << 56) - 1, kNumber = std::uint64_t{1} << 40;
+  constexpr std::uint64_t kOdd = 0x9e3779b97f4a7c15;
+  // Chrome's ids are known to all processes. PyTorch counts these in each one.
+  if (category != "fwdbwd" && category != "forward_backward") pid = {};
+  const std::optional<std::int64_t> number = IntegerOf({JsonValue::Kind::kScalar, id});
+  if (number && *number >= 0 && static_cast<std::uint64_t>(*number) < kNumber) {
+    const std::uint64_t owner = table.Id(category) * kNumber ^ table.Id(pid) * (kNumber * kOdd);
+    return (owner ^ static_cast<std::uint64_t>(*number)) & kMask;
+  }
+  std::uint64_t hash = 0xcbf29ce484222325;
+  for (const std::string_view part : {category, id, pid}) {
+    for (const char c : part) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+  }
+  return (hash ^ hash >> 56) & kMask;
+}
+
 }  // namespace
+
+FlowEnd FlowEndOf(const TraceEvent& event, std::int64_t at_ps, NameTable& table) {
+  const std::uint64_t direction = event.phase == 's'   ? FlowEnd::kOut
+                                  : event.phase == 'f' ? FlowEnd::kIn
+                                                       : FlowEnd::kBoth;
+  const JsonValue* bind = event.Other("bp");
+  return {.at_ps = at_ps,
+          .flow = FlowId(event.category, event.id.text, event.pid, table) << 2 | direction,
+          .correlation = LeadsFromLaunch(event) ? IntegerOf(event.id).value_or(0) : 0,
+          .next = event.phase == 'f' && (bind == nullptr || bind->text != "e")};
+}
+
+std::uint64_t BoundFlowOf(const TraceEvent& event, NameTable& table) {
+  if (event.other_members.empty()) return 0;
+  const JsonValue* id = event.Other("bind_id");
+  if (id == nullptr) return 0;
+  const auto is = [&](std::string_view key) {
+    const JsonValue* value = event.Other(key);
+    return value != nullptr && value->text == "true";
+  };
+  const std::uint64_t direction =
+      (is("flow_in") ? FlowEnd::kIn : 0) | (is("flow_out") ? FlowEnd::kOut : 0);
+  return direction == 0 ? 0 : FlowId("", id->text, "", table) << 2 | direction;
+}
 
 FlowStat StatOf(const FlowEnd& end, std::int64_t own_correlation, const Line& line) {
   if (end.correlation == 0) return FlowStat::kFlow;

@@ -1,5 +1,5 @@
-// Ends of arrows, kept until all events are read: an end belongs to the event that its process,
-// thread and time name, wherever both stand in the file.
+// Ends of arrows. Those that stand apart from their events are kept until all events are read: an
+// end belongs to the event that its process, thread and time name, wherever both are in the file.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -10,6 +10,9 @@
 #include <vector>
 
 #include "collector/trace/kineto/lines.h"
+#include "collector/trace/kineto/names.h"
+#include "collector/trace/kineto/trace_event.h"
+#include "collector/trace/kineto/usual_times.h"
 
 namespace strobe::kineto {
 
@@ -24,6 +27,12 @@ struct FlowEnd {
   // The end belongs to the next event that begins there or later, not to that which is around it.
   bool next = false;
 };
+
+// Reads an end that is an event of its own, at this time.
+FlowEnd FlowEndOf(const TraceEvent& event, std::int64_t at_ps, NameTable& table);
+// The newer way of writing arrows: the events themselves name both ends. The arrow of such an event
+// as FlowEnd has it; 0 if it has none.
+std::uint64_t BoundFlowOf(const TraceEvent& event, NameTable& table);
 
 // How an end is encoded in an event of the line, by the event's own correlation id; 0 = none.
 enum class FlowStat : std::uint8_t { kNone, kCorrelation, kFlow };

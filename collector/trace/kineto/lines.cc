@@ -50,8 +50,8 @@ void Line::LeaveOutAll() {
   last_ps = end_ps = mark_ps = kNever;
 }
 
-Line::Changes Line::KeepUsual(const UsualTimes::Usual& usual, EventBytes& bytes) {
-  Changes changes;
+std::uint64_t Line::KeepUsual(const UsualTimes::Usual& usual, EventBytes& bytes) {
+  std::uint64_t shortened = 0;
   const std::int64_t old_origin = origin_ps;
   ByteChunks old = std::move(events);
   LeaveOutAll();
@@ -63,14 +63,11 @@ Line::Changes Line::KeepUsual(const UsualTimes::Usual& usual, EventBytes& bytes)
     for (int i = 0; i < 2 && fields.Next(); ++i) head += fields.raw().size();
     if (!xplane::ParseEvent(encoded, event).ok()) return;
     const std::int64_t begin = old_origin + event.offset_ps;
-    if (!usual.Has(begin)) {
-      ++changes.left_out;
-      return;
-    }
+    if (!usual.Has(begin)) return;
     Begin(event.name_id, begin, bytes);
     bytes.AddEncoded(encoded.substr(head));
     if (begin + event.duration_ps > usual.latest_end_ps) {
-      ++changes.shortened;
+      ++shortened;
       bytes.AddDuration(0);  // The last one of two values counts.
     } else {
       end_ps = std::max(end_ps, begin + event.duration_ps);
@@ -85,7 +82,7 @@ Line::Changes Line::KeepUsual(const UsualTimes::Usual& usual, EventBytes& bytes)
       keep(reader.bytes());
     left.erase(0, read);
   });
-  return changes;
+  return shortened;
 }
 
 Line& Lines::Find(const LineKey& key) {

@@ -76,7 +76,7 @@ struct Line {
   static constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::min();
   std::int64_t first_ps = std::numeric_limits<std::int64_t>::max();
   std::int64_t last_ps = kNever, end_ps = kNever;
-  // The time of the newest of the marks of beginnings and ends; see TracePlanes.
+  // The time of the newest of the marks of beginnings and ends; see OpenSpans.
   std::int64_t mark_ps = kNever;
 
   // Begins an event in `event`. The name is one of the group's.
@@ -94,11 +94,9 @@ struct Line {
     return usual.Has(first_ps) && usual.Has(last_ps) && end_ps <= usual.latest_end_ps;
   }
   void LeaveOutAll();
-  struct Changes {
-    std::uint64_t left_out = 0, shortened = 0;
-  };
-  // Leaves out the events that begin at other times. Those that end too late get no length.
-  Changes KeepUsual(const UsualTimes::Usual& usual, EventBytes& bytes);
+  // Leaves out the events that begin at other times. Those that end too late get no length. Returns
+  // how many these are.
+  std::uint64_t KeepUsual(const UsualTimes::Usual& usual, EventBytes& bytes);
 };
 
 // Which line an event belongs to. Texts are those of the event.

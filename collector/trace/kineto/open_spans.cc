@@ -1,11 +1,12 @@
-// The events of TracePlanes whose beginning and end are written apart.
+#include "collector/trace/kineto/open_spans.h"
+
 #include <algorithm>
 #include <cstring>
 #include <functional>
 #include <iterator>
 
+#include "collector/trace/kineto/event_encoder.h"
 #include "collector/trace/kineto/stats.h"
-#include "collector/trace/kineto/trace_planes.h"
 #include "collector/trace/xplane/wire.h"
 #include "common/base/strings.h"
 
@@ -60,29 +61,28 @@ bool IsOnThread(std::uint64_t phase) { return phase == 'B' || phase == 'E'; }
 
 }  // namespace
 
-void TracePlanes::AddMark(const TraceEvent& event, std::int64_t at_ps, Line* line,
-                          std::string_view body) {
+void OpenSpans::AddMark(const TraceEvent& event, std::int64_t at_ps, Line* line,
+                        std::string_view body) {
   const bool on_thread = IsOnThread(static_cast<std::uint64_t>(event.phase));
   std::int64_t& newest = on_thread ? line->mark_ps : async_mark_ps_;
-  if (at_ps < newest) marks_in_order_ = false;
+  if (at_ps < newest) in_order_ = false;
   newest = std::max(newest, at_ps);
   const std::string key = on_thread ? "" : AsyncKey(event);
   Mark mark{.at_ps = at_ps, .name_hash = NameHash(event.name), .line = line};
   mark.phase = static_cast<unsigned char>(event.phase);
   mark.key_size = static_cast<std::uint32_t>(key.size());
   mark.body_size = static_cast<std::uint32_t>(body.size());
-  if (Begins(mark.phase)) mark.name_id = NameId(event, *line);
+  if (Begins(mark.phase)) mark.name_id = NameIdOf(event, *line);
   marks_.Append({reinterpret_cast<const char*>(&mark), sizeof mark});
   marks_.Append(key);
   marks_.Append(body);
   if (marks_.size() <= kMaxMarkBytes) return;
   // The rest of the file hardly tells anything about events that ended long ago.
-  usual_ = times_.Find(zero_is_lost_);
-  JoinMarks(kMaxMarkBytes / 2);
+  JoinMarks(kMaxMarkBytes / 2, times_.Usual());
 }
 
 // An end's arguments become stats of the event that it ends, whose plane is not known yet.
-void TracePlanes::AddEnd(const TraceEvent& event, std::int64_t at_ps, Line* line) {
+void OpenSpans::AddEnd(const TraceEvent& event, std::int64_t at_ps, Line* line) {
   std::string body;
   AppendSized(event.pid, body);
   for (const Member& arg : event.args) {
@@ -94,7 +94,7 @@ void TracePlanes::AddEnd(const TraceEvent& event, std::int64_t at_ps, Line* line
 }
 
 // Writes an event. `args` are those of its end.
-void TracePlanes::Close(const OpenSpan& span, std::int64_t end_ps, std::string_view args) {
+void OpenSpans::Close(const OpenSpan& span, std::int64_t end_ps, std::string_view args) {
   Line& line = *span.line;
   open_bytes_ -= span.cost;
   line.Begin(span.name_id, span.begin_ps, bytes_);
@@ -113,55 +113,11 @@ void TracePlanes::Close(const OpenSpan& span, std::int64_t end_ps, std::string_v
     AddTextStat("finished", "false", line.group->names, bytes_);
     ++report_.unfinished;
   }
-  AppendTo(line);
-}
-
-void TracePlanes::BeginSpan(const TraceEvent& event) {
-  const std::optional<std::int64_t> begin = TimeOf(event);
-  if (!begin) return;
-  Write();
-  EventKind kind{};
-  Line& line = LineOf(event, kind);
-  bytes_.Clear();
-  pending_.begin_ps = *begin;
-  AddHead(event, line);
-  AddStats(event, kind, line);
-  AddBoundFlow(event, line);
-  AddMark(event, *begin, &line, bytes_.bytes());
-}
-
-void TracePlanes::EndSpan(const TraceEvent& event) {
-  const std::optional<std::int64_t> end = TimeOf(event);
-  if (!end) return;
-  Write();
-  EventKind kind{};
-  AddEnd(event, *end, &LineOf(event, kind));
-}
-
-void TracePlanes::AddAsync(const TraceEvent& event) {
-  const std::optional<std::int64_t> at = TimeOf(event);
-  if (!at) return;
-  Write();
-  if (event.phase == 'e' || event.phase == 'F') return AddEnd(event, *at, nullptr);
-  Line& line =
-      lines_.Find({.kind = LineKind::kAsync, .pid = event.pid, .category = event.category});
-  const bool begins = Begins(static_cast<std::uint64_t>(event.phase));
-  if (begins)
-    bytes_.Clear();
-  else
-    line.Begin(NameId(event, line), *at, bytes_);
-  AddHead(event, line);
-  for (const Member& arg : event.args) AddStat(arg, line.group->names, bytes_);
-  AddMembers(event, line);
-  if (!event.tid.empty()) AddTextStat("tid", event.tid, line.group->names, bytes_);
-  if (begins) return AddMark(event, *at, &line, bytes_.bytes());
-  bytes_.AddDuration(0);
-  AddTextStat("ph", std::string_view(&event.phase, 1), line.group->names, bytes_);
-  AppendTo(line);
+  line.Append(bytes_.bytes());
 }
 
 // Joins the marks in the order of their times until at most `keep` bytes of them are left.
-void TracePlanes::JoinMarks(std::size_t keep) {
+void OpenSpans::JoinMarks(std::size_t keep, const UsualTimes::Usual& usual) {
   // Returns the size of the first mark; 0 behind the last one.
   const auto read = [](std::string_view bytes, const auto& take) -> std::size_t {
     Mark mark;
@@ -180,16 +136,17 @@ void TracePlanes::JoinMarks(std::size_t keep) {
     size = read(all.substr(at), [&](const Mark& mark, std::string_view, std::string_view) {
       order.emplace_back(mark.at_ps, at);
     });
-  if (!marks_in_order_)
+  if (!in_order_)
     std::stable_sort(order.begin(), order.end(),
                      [](const auto& a, const auto& b) { return a.first < b.first; });
-  marks_in_order_ = true;
+  in_order_ = true;
   std::size_t left = all.size();
   for (const auto& [time, at] : order) {
     const bool now = left > keep;
     const std::size_t size =
         read(all.substr(at), [&](const Mark& mark, std::string_view key, std::string_view body) {
-          if (now) Join(mark, key, body);
+          // An end or beginning at another time is counted with all events of such times.
+          if (now && usual.Has(mark.at_ps)) Join(mark, key, body);
         });
     if (now)
       left -= size;
@@ -198,8 +155,7 @@ void TracePlanes::JoinMarks(std::size_t keep) {
   }
 }
 
-void TracePlanes::Join(const Mark& mark, std::string_view key, std::string_view body) {
-  if (!usual_.Has(mark.at_ps)) return;  // It is counted with all events of other times.
+void OpenSpans::Join(const Mark& mark, std::string_view key, std::string_view body) {
   const bool on_thread = IsOnThread(mark.phase);
   if (Begins(mark.phase)) {
     OpenSpan span{.stats = std::string(body),
@@ -229,7 +185,7 @@ void TracePlanes::Join(const Mark& mark, std::string_view key, std::string_view 
 // Ends the newest event with the name of the end. On a thread that is the newest one if none has
 // it. An asynchronous event of the same process goes first, because some programs count ids in each
 // process.
-void TracePlanes::EndNewest(const Mark& mark, std::string_view body, std::vector<OpenSpan>& open) {
+void OpenSpans::EndNewest(const Mark& mark, std::string_view body, std::vector<OpenSpan>& open) {
   const std::string_view pid = TakeSized(body);
   const bool on_thread = IsOnThread(mark.phase);
   // The search has a limit, because a file may leave any number of events open.
@@ -253,29 +209,26 @@ void TracePlanes::EndNewest(const Mark& mark, std::string_view body, std::vector
   open.erase(std::next(ended).base());
 }
 
-void TracePlanes::Finish() {
-  if (!begun_) BeginTimes();
-  Write();
-  LeaveOutUnusual();
-  JoinMarks(0);
-  const auto end_all = [this](std::vector<OpenSpan>& spans) {
+void OpenSpans::Clear(const Lines& lines) {
+  for (const std::unique_ptr<Line>& line : lines.all()) line->open.clear();
+  async_.clear();
+  open_bytes_ = 0;
+  marks_ = {};
+  in_order_ = true;
+  async_mark_ps_ = Line::kNever;
+}
+
+void OpenSpans::Finish(const Lines& lines, const UsualTimes::Usual& usual, std::int64_t end_ps) {
+  JoinMarks(0, usual);
+  const auto end_all = [&](std::vector<OpenSpan>& spans) {
     for (; !spans.empty(); spans.pop_back()) {
       spans.back().unfinished = true;
-      Close(spans.back(), end_ps_, "");
+      Close(spans.back(), end_ps, "");
     }
   };
-  for (const std::unique_ptr<Line>& line : lines_.all()) end_all(line->open);
+  for (const std::unique_ptr<Line>& line : lines.all()) end_all(line->open);
   for (auto& [key, spans] : async_) end_all(spans);
   async_.clear();
-  flow_ends_.KeepUsual(usual_);
-  const FlowEnds::Counts flows = flow_ends_.Attach(lines_, {flow_id_, correlation_id_});
-  report_.joined_flows += flows.joined;
-  report_.loose_flows = flows.loose;
-  // A window that begins longer than this before the first event is not the window of these events.
-  constexpr std::int64_t kMaxWaitPs = 600'000'000'000'000;
-  const std::optional<std::int64_t> window =
-      window_begin_ && origin_us_ ? window_begin_->PsSince(*origin_us_) : std::nullopt;
-  if (window && *window < begin_ps_ && begin_ps_ - *window < kMaxWaitPs) begin_ps_ = *window;
 }
 
 }  // namespace strobe::kineto

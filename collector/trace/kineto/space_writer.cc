@@ -167,13 +167,13 @@ void AppendPlaneStat(std::string_view name, std::string_view value, PlaneNames& 
 
 SpaceWriter::SpaceWriter(TracePlanes& planes, const FileMembers& members, const ReadReport& report,
                          const RecordedWindow& known)
-    : source_(planes) {
+    : source_(planes), metadata_(planes.metadata()) {
   const std::int64_t begin = planes.begin_ps();
   zero_ps_ = begin - (begin % 1000 + 1000) % 1000;
   for (const auto& [key, value] : members) {
     if (key == "deviceProperties") device_properties_ = ReadDeviceProperties(value);
   }
-  FindDevices(planes.lines(), planes.device_labels(), DeviceNumbers());
+  FindDevices(planes.lines(), metadata_.device_labels(), DeviceNumbers());
   owners_ = FindOwnersOfGroups();
   for (const std::unique_ptr<Line>& line : planes.lines().all()) {
     if (line->count == 0) continue;
@@ -223,9 +223,9 @@ std::string SpaceWriter::PlaneName(const Group& group) const {
                   owner == owners_.of.end() ? pid : owner->second.device, process);
   }
   // XProf and Strobe write planes as processes.
-  const auto found = source_.processes().find(group.pid);
-  if (found != source_.processes().end() &&
-      (found->second.starts_with(xplane::kDevicePrefix) || found->second.starts_with("/host:")))
+  const auto found = metadata_.processes().find(group.pid);
+  if (found != metadata_.processes().end() &&
+      xplane::PlaneKindOf(found->second) != xplane::PlaneKind::kOther)
     return found->second;
   return StrCat(xplane::kHostPlane, process);
 }
@@ -238,16 +238,16 @@ std::string SpaceWriter::LineName(const Line& line, bool tell_process) const {
     return StrCat("Stream #", StreamNumber(line.tid), " ", line.category);
   std::string name = line.tid.empty() ? "no thread" : WithNoun("thread", line.tid);
   if (line.kind == LineKind::kAsync) name = StrCat("async ", line.category);
-  const auto thread = source_.threads().find({pid, line.tid});
-  if (thread != source_.threads().end() && !thread->second.name.empty()) {
+  const auto thread = metadata_.threads().find({pid, line.tid});
+  if (thread != metadata_.threads().end() && !thread->second.name.empty()) {
     name = thread->second.name;
-  } else if (const auto stream = source_.streams().find({pid, line.tid});
-             stream != source_.streams().end() && !HasStream(pid, line.tid)) {
+  } else if (const auto stream = metadata_.streams().find({pid, line.tid});
+             stream != metadata_.streams().end() && !HasStream(pid, line.tid)) {
     name = stream->second.name;  // The program itself calls its thread "stream ...".
   }
   if (!tell_process) return name;
-  const auto process = source_.processes().find(pid);
-  if (process != source_.processes().end() && !process->second.empty())
+  const auto process = metadata_.processes().find(pid);
+  if (process != metadata_.processes().end() && !process->second.empty())
     return StrCat(process->second, " ", pid, "/", name);
   return pid.empty() ? name : StrCat(WithNoun("process", pid), "/", name);
 }
@@ -260,8 +260,8 @@ bool SpaceWriter::HasStream(std::string_view pid, std::string_view tid) const {
 }
 
 std::int64_t SpaceWriter::SortIndex(const Line& line) const {
-  const auto thread = source_.threads().find({line.group->pid, line.tid});
-  return thread == source_.threads().end() ? 0 : thread->second.sort_index.value_or(0);
+  const auto thread = metadata_.threads().find({line.group->pid, line.tid});
+  return thread == metadata_.threads().end() ? 0 : thread->second.sort_index.value_or(0);
 }
 
 // Decides names, ids and order of a plane's lines, and computes its size.
@@ -332,10 +332,9 @@ void SpaceWriter::AddEnvironment(const FileMembers& members, const ReadReport& r
     if (key == "host_name") hostname = CutUtf8(text, 253);
     plane.AddPlaneStat(key, value == text ? xplane::TypedValue(text) : xplane::BuilderValue(text));
   }
-  for (const auto& [pid, name] : source_.processes())
+  for (const auto& [pid, name] : metadata_.processes())
     plane.AddPlaneStat("process_name", StrCat("pid ", pid, " ", name));
-  for (const auto& [key, text] : source_.metadata())
-    plane.AddPlaneStat(key, std::string_view(text));
+  for (const auto& [key, text] : metadata_.rest()) plane.AddPlaneStat(key, std::string_view(text));
   environment_ = plane.Encode();
   if (!hostname.empty()) wire::AppendBytesField(kHostnames, hostname, environment_);
   ReadReport told = report;

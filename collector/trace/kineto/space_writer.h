@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "collector/trace/kineto/groups.h"
+#include "collector/trace/kineto/metadata.h"
 #include "collector/trace/kineto/read_report.h"
 #include "collector/trace/kineto/trace_planes.h"
 
@@ -60,6 +61,7 @@ class SpaceWriter {
                       const RecordedWindow& known);
 
   TracePlanes& source_;
+  const Metadata& metadata_;
   std::int64_t zero_ps_ = 0;  // The trace's begin, a whole number of nanoseconds.
   std::map<std::string, std::vector<std::pair<std::string, std::string>>> device_properties_;
   Owners owners_;

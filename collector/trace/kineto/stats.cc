@@ -72,6 +72,14 @@ void AddStat(const Member& member, PlaneNames& names, EventBytes& event) {
   AddTextStat(stat, text, names, event);
 }
 
+void AddOtherMembers(const TraceEvent& from, PlaneNames& names, EventBytes& event) {
+  for (const Member& member : from.other_members) {
+    if (member.key != "bp" && member.key != "flow_in" && member.key != "flow_out")
+      AddStat(member, names, event);
+  }
+  if (from.id.present()) AddStat({"id", from.id}, names, event);
+}
+
 void AddTextStat(std::int64_t stat, std::string_view text, PlaneNames& names, EventBytes& event) {
   const std::int64_t shared = text.size() > kMaxShared ? 0 : names.RefId(text);
   if (shared != 0)

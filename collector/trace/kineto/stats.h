@@ -18,6 +18,8 @@ std::optional<std::vector<std::uint64_t>> NaturalsIn(std::string_view list, std:
 
 // A member becomes a stat of the same name: integers and other numbers as such, all else as text.
 void AddStat(const Member& member, PlaneNames& names, EventBytes& event);
+// Adds the members of `from` that have no field there, and its id; not those that describe arrows.
+void AddOtherMembers(const TraceEvent& from, PlaneNames& names, EventBytes& event);
 void AddTextStat(std::int64_t stat, std::string_view text, PlaneNames& names, EventBytes& event);
 void AddTextStat(std::string_view name, std::string_view text, PlaneNames& names,
                  EventBytes& event);

@@ -43,6 +43,10 @@ class TraceFileReader {
       return absl::DataLossError(
           "the file holds only samples of stacks, no events with times; Chrome's DevTools or "
           "https://www.speedscope.app open it");
+    const TopLevel& top = splitter_.top();
+    if (!splitter_.read_events() && top.begun() && !top.done())
+      return absl::DataLossError(ToAbsl(StrCat(
+          "the file is cut before its first event, so that nothing can be shown; ", kCutRemedy)));
     if (!splitter_.read_events())
       return absl::DataLossError("the file has no traceEvents: it is no trace in Chrome's format");
     return absl::OkStatus();
@@ -91,7 +95,7 @@ class TraceFileReader {
 
   // Parses the events at once. If one is malformed, the others are parsed one by one.
   void TakeEvents() {
-    const std::span<const EventSplitter::Extent> events = splitter_.events();
+    const std::span<const EventExtent> events = splitter_.events();
     char* const buffer = splitter_.buffer();
     char& before = buffer[events.front().begin - 1];
     char& behind = buffer[events.back().end];
@@ -102,7 +106,7 @@ class TraceFileReader {
     before = was_before;
     behind = was_behind;
     for (std::size_t i = read; i < events.size(); ++i) {
-      const EventSplitter::Extent extent = events[i];
+      const EventExtent extent = events[i];
       const std::string_view json(buffer + extent.begin, extent.end - extent.begin);
       if (const TraceEvent* event = reader_.ReadOne(json)) {
         Add(*event);
@@ -122,7 +126,7 @@ class TraceFileReader {
     // Chrome permits that the array's end is missing.
     const bool is_cut = splitter_.cut() || !splitter_.top().done() ||
                         (report_.compressed_cut && splitter_.array_open());
-    report_.cut = is_cut && !splitter_.end_damaged();
+    report_.cut = is_cut && !splitter_.damage().at_end;
   }
 
   ReadReport& report_;

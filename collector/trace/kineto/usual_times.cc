@@ -88,4 +88,23 @@ UsualTimes::Usual UsualTimes::Find(bool zero_is_lost) const {
   return found;
 }
 
+void EventTimes::CountFrom(std::optional<std::int64_t> origin_us) {
+  origin_us_ = origin_us;
+  times_ = {};
+}
+
+std::optional<std::int64_t> EventTimes::Add(const Micros& time) {
+  if (!origin_us_) origin_us_ = time.us;
+  const std::optional<std::int64_t> ps = PsSinceOrigin(time);
+  if (ps) times_.Add(*ps, MayBeLost(time));
+  return ps;
+}
+
+std::optional<std::int64_t> EventTimes::PsSinceOrigin(const Micros& time) const {
+  // Half of what 64 bits hold, so that the difference of two times always fits.
+  constexpr std::int64_t kMax = std::numeric_limits<std::int64_t>::max() / 2;
+  const std::optional<std::int64_t> ps = origin_us_ ? time.PsSince(*origin_us_) : std::nullopt;
+  return ps && *ps <= kMax && *ps >= -kMax ? ps : std::nullopt;
+}
+
 }  // namespace strobe::kineto

@@ -1,4 +1,4 @@
-// Tells the times of a trace from those that cannot be meant: 0 or -1 where a program lost an
+// The times of a trace's events, and which of them cannot be meant: 0 or -1 where a program lost an
 // event's time, and garbage. The events with such times would stretch the trace over years.
 #pragma once
 #include <cstdint>
@@ -48,6 +48,29 @@ class UsualTimes {
   std::map<std::int64_t, Span> spans_{};
   std::int64_t recent_ = 0;
   Span* recent_span_ = nullptr;
+};
+
+// The times of a file's events, counted from one of them, because picoseconds since 1970 do not fit
+// into 64 bits.
+class EventTimes {
+ public:
+  // The file's program gives no event the time 0, except where it has lost the event's time.
+  void ZeroIsLost() { zero_is_lost_ = true; }
+  // Forgets all times. From now on they count from this one, or else from the next one.
+  void CountFrom(std::optional<std::int64_t> origin_us);
+  std::int64_t origin_us() const { return origin_us_.value_or(0); }
+
+  // Adds the time of an event and returns it in picoseconds since the origin; nullopt if it is too
+  // far away.
+  std::optional<std::int64_t> Add(const Micros& time);
+  std::optional<std::int64_t> PsSinceOrigin(const Micros& time) const;
+  bool all_may_be_lost() const { return times_.all_may_be_lost(); }
+  UsualTimes::Usual Usual() const { return times_.Find(zero_is_lost_); }
+
+ private:
+  std::optional<std::int64_t> origin_us_{};
+  bool zero_is_lost_ = false;
+  UsualTimes times_{};
 };
 
 }  // namespace strobe::kineto

@@ -41,7 +41,7 @@ Split SplitFile(std::string_view file, std::size_t piece, EventSplitter& splitte
         split.members.push_back(std::string(splitter.top().key()) + "=" +
                                 std::string(splitter.top().value()));
       else
-        for (const EventSplitter::Extent& extent : splitter.events())
+        for (const EventExtent& extent : splitter.events())
           split.events.emplace_back(splitter.buffer() + extent.begin, extent.end - extent.begin);
     }
   }
@@ -121,15 +121,14 @@ TEST(EventSplitter, RefusesWhatIsNotJson) {
 
 TEST(EventSplitter, SkipsEventsThatAreTooLarge) {
   EventSplitter splitter;
-  const std::string text(2 * EventSplitter::kMaxEventBytes, 'x');
+  const std::string text(2 * kMaxEventBytes, 'x');
   const Split split = SplitFile("[{\"a\":\"" + text + "\"},{\"b\":1}]", 1 << 16, splitter);
   EXPECT_THAT(split.events, ElementsAre("{\"b\":1}"));
   EXPECT_EQ(splitter.too_large(), 1u);
 }
 
 TEST(EventSplitter, KeepsLargeEventsThatFit) {
-  const std::string event =
-      "{\"a\":\"" + std::string(EventSplitter::kMaxEventBytes - 100, 'x') + "\"}";
+  const std::string event = "{\"a\":\"" + std::string(kMaxEventBytes - 100, 'x') + "\"}";
   EXPECT_THAT(SplitFile("[" + event + "," + event + "]").events, ElementsAre(event, event));
 }
 

@@ -1,4 +1,4 @@
-#include "collector/trace/kineto/trace_planes.h"
+#include "collector/trace/kineto/event_encoder.h"
 
 #include <gtest/gtest.h>
 
