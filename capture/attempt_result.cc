@@ -249,6 +249,12 @@ std::string RoleWords(const AttemptResult& result) {
   return words.empty() ? "" : StrCat("; ", Join(words, ", "), " pods Ok");
 }
 
+// Whether its sidecar refused the logdir to begin with, or found out while it wrote the trace.
+bool HasUnusableLogdir(const WorkerResult& worker) {
+  return worker.report.logdir_unusable() ||
+         (worker.outcome == Outcome::kUploadFailed && !worker.armed);
+}
+
 // What the workers tell of a job that has more processes than there are workers, although the
 // target is whole: the others may be in pods of another object, or may not have announced
 // themselves.
@@ -506,8 +512,8 @@ std::optional<Nanos> RetryAfter(const CaptureSpec& spec, const AttemptResult& re
   for (const WorkerResult& worker : result.workers) {
     // The user did not cancel: the operator called this worker off because others were missing.
     const bool called_off = worker.outcome == Outcome::kCancelled;
-    const std::size_t counted =
-        Counts(worker, spec) || called_off || Describe(worker.outcome).retryable ? 1 : 0;
+    const bool retryable = Describe(worker.outcome).retryable && !HasUnusableLogdir(worker);
+    const std::size_t counted = Counts(worker, spec) || called_off || retryable ? 1 : 0;
     curable += counted;
     RoleCount& role = roles[worker.target.role];
     ++role.there;

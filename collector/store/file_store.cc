@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <filesystem>
 #include <set>
 #include <utility>
 
@@ -193,6 +194,20 @@ absl::Status FileStore::Put(std::string_view key, const ByteSource& bytes,
   // Without this, a crash of the machine could take the name away again.
   if (const int error = FlushFolder(place.folder.get(), "."); error != 0)
     return FileError(error, "flush the folder of", place.path());
+  return absl::OkStatus();
+}
+
+// Folders that do not exist yet are made in the innermost one that does.
+absl::Status FileStore::CheckWritable(std::string_view prefix) {
+  std::filesystem::path at = std::filesystem::path(root_) / prefix, missing;
+  while (faccessat(AT_FDCWD, (at / ".").c_str(), W_OK | X_OK, AT_EACCESS) != 0) {
+    const int error = errno;
+    if (error != ENOENT || !at.has_relative_path())
+      return missing.empty() ? FileError(error, "write into", at.native())
+                             : FileError(error, "create", missing.native());
+    missing = at;
+    at = at.parent_path();
+  }
   return absl::OkStatus();
 }
 

@@ -29,6 +29,7 @@ class FileStore final : public ObjectStore {
   absl::Status ListUnchecked(std::string_view prefix, const Visitor& visit) override;
   absl::StatusOr<std::vector<std::string>> ListDirectoriesUnchecked(
       std::string_view prefix) override;
+  absl::Status CheckWritable(std::string_view prefix) override;
   // Also removes empty directories.
   absl::Status Delete(std::span<const std::string> keys) override;
 

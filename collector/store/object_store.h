@@ -106,6 +106,9 @@ class ObjectStore {
   // Like ListUnchecked, for ListDirectories.
   virtual absl::StatusOr<std::vector<std::string>> ListDirectoriesUnchecked(
       std::string_view prefix) = 0;
+  // Whether objects can be written below the prefix, as far as the store tells that without writing
+  // one. Stores in the network do not, and return OK.
+  virtual absl::Status CheckWritable(std::string_view /*prefix*/) { return absl::OkStatus(); }
   // Whether the store can read objects with such keys, if they exist.
   virtual bool CanRead(std::string_view /*key*/) const { return true; }
   // Null if the store writes objects of every size with Put.

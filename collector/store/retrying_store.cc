@@ -101,6 +101,10 @@ class RetryingStore final : public ObjectStore, public PartUploads {
   absl::Status Delete(std::span<const std::string> keys) override {
     return retry_([&] { return inner_->Delete(keys); });
   }
+  // A failure here costs nothing: writing will tell.
+  absl::Status CheckWritable(std::string_view prefix) override {
+    return inner_->CheckWritable(prefix);
+  }
   bool CanRead(std::string_view key) const override { return inner_->CanRead(key); }
   PartUploads* uploads() override { return inner_->uploads() == nullptr ? nullptr : this; }
 

@@ -203,6 +203,13 @@ absl::StatusOr<std::vector<std::string>> TimedFileStore::ListDirectoriesUnchecke
       });
 }
 
+absl::Status TimedFileStore::CheckWritable(std::string_view prefix) {
+  return Run<absl::Status>(root_, limits_, StrCat("looking at ", prefix),
+                           [prefix = std::string(prefix)](FileStore& store, Operation&) {
+                             return store.CheckWritable(prefix);
+                           });
+}
+
 absl::Status TimedFileStore::Delete(std::span<const std::string> keys) {
   return Run<absl::Status>(root_, limits_, StrCat("deleting ", keys.size(), " files"),
                            [keys = std::vector<std::string>(keys.begin(), keys.end())](

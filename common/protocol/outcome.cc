@@ -149,7 +149,7 @@ constexpr std::array<OutcomeInfo, 24> kTable = {{
      .name = "UploadFailed",
      .retryable = true,
      .badness = 85,
-     .detected = "The trace was recorded but could not be written to the logdir.",
+     .detected = "The trace could not be written to the logdir.",
      .remedy = "Read the store's error in the message, and check that the logdir exists and has "
                "free space."},
     {.outcome = Outcome::kWorkerLost,

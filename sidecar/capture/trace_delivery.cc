@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "collector/store/retrying_store.h"
 #include "common/base/strings.h"
 #include "common/protocol/outcome.h"
 #include "sidecar/capture/trace_file.h"
@@ -69,6 +70,7 @@ void FillUrls(const TraceUrls& urls, std::string_view cancelled, v1::Report& rep
         outcome,
         outcome == Outcome::kCancelled ? std::string(cancelled) : MessageOf(urls[i].status()),
         *reports[i]);
+    reports[i]->set_logdir_unusable(storage::WillFailAgain(urls[i].status()));
   }
   Summarize(report);
 }

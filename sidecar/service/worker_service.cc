@@ -4,6 +4,8 @@
 #include <chrono>
 #include <thread>
 
+#include "collector/store/logdir.h"
+#include "collector/store/retrying_store.h"
 #include "common/base/clock_steps.h"
 #include "common/base/log.h"
 #include "common/base/strings.h"
@@ -48,6 +50,10 @@ constexpr Nanos kMaxDigestWait = std::chrono::seconds(15);
 
 // The bounds of ReadEvidenceRequest.max_bytes.
 constexpr std::uint64_t kLeastEvidence = 64u << 10, kMostEvidence = 64u << 20;
+
+// How long a file system may take to tell whether a logdir can be written to. One that hangs must
+// not make the worker late.
+constexpr Nanos kMaxLogdirLook = std::chrono::milliseconds(200);
 
 constexpr int kMaxPings = 1000;  // Bounds the time that a client can occupy a thread.
 
@@ -131,8 +137,16 @@ grpc::Status WorkerService::Arm(grpc::ServerContext*, const v1::ArmRequest* requ
   if (const absl::Status status = session::CheckPlan(request->plan()); !status.ok())
     return ToGrpc(status);
   // A logdir that cannot be written to is refused now and not after the recording.
-  if (const auto store = storage::OpenStore(stores_, request->plan().logdir()); !store.ok())
-    return ToGrpc(store.status());
+  const auto store = storage::OpenStore(stores_, request->plan().logdir(),
+                                        {.deadline = SystemClock().MonoNow() + kMaxLogdirLook});
+  if (!store.ok()) return ToGrpc(store.status());
+  const absl::Status writable = (*store)->CheckWritable(storage::RunPrefix(request->plan().run()));
+  if (storage::WillFailAgain(writable)) {
+    response->set_refusal(absl::IsPermissionDenied(writable) ? v1::UPLOAD_DENIED
+                                                             : v1::UPLOAD_FAILED);
+    response->set_message(MessageOf(writable));
+    return grpc::Status::OK;
+  }
   if (const std::string why = WhyNotContainer(request->plan()); !why.empty()) {
     response->set_refusal(v1::NO_SOURCE);
     response->set_message(why);

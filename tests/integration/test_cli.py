@@ -64,6 +64,13 @@ def test_the_exit_code_says_the_truth(trainers, logdir):
     assert result.returncode == 0
 
 
+def test_a_logdir_that_accepts_no_trace_is_refused_before_the_recording_and_once(trainers, tmp_path):
+    (tmp_path / "file").touch()
+    result = capture("--workers", f"localhost:{trainers[0].profiler_port}", "--logdir", tmp_path / "file/logs", "--duration", "20s", timeout=15)
+    assert result.returncode == 1 and "again in" not in result.stderr, result.stderr
+    assert result.stderr.rstrip().splitlines()[-1].startswith("Unavailable: ") and "Not a directory" in result.stderr, result.stderr
+
+
 def test_servers_save_for_themselves_when_asked(trainers, logdir):
     address = f"localhost:{trainers[0].profiler_port}"
     result = capture("--workers", f"grpc://{address}", "--logdir", logdir, "--duration", "200ms", "--run", "r", "--server-saves")

@@ -304,6 +304,16 @@ TEST(RetryAfter, DoesNotRepeatWhatCannotGetBetter) {
   EXPECT_EQ(RetryAfter({}, Failed(1, {Outcome::kOk, Outcome::kUploadDenied})), std::nullopt);
 }
 
+// Regression: a job was recorded three times for a bucket that does not exist.
+TEST(RetryAfter, RecordsOnceForALogdirThatAcceptsNoTrace) {
+  AttemptResult result = Failed(1, {Outcome::kOk, Outcome::kUploadFailed});
+  EXPECT_EQ(RetryAfter({}, result), std::nullopt) << "its sidecar refused the logdir";
+  result.workers[1].armed = true;
+  EXPECT_EQ(RetryAfter({}, result), 1s) << "the store may answer the next time";
+  result.workers[1].report.set_logdir_unusable(true);
+  EXPECT_EQ(RetryAfter({}, result), std::nullopt);
+}
+
 TEST(RetryAfter, LooksOnlyForEnoughWorkers) {
   CaptureSpec spec;
   spec.min_workers = 1;

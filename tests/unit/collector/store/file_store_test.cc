@@ -49,6 +49,19 @@ TEST_F(FileStoreTest, WhatAKilledWriterLeftGoesWithTheLastObject) {
   }
 }
 
+TEST_F(FileStoreTest, TellsWithoutWritingWhetherItCanWrite) {
+  EXPECT_TRUE(FileStore(root_ + "/logs").CheckWritable("plugins/profile/r/").ok());
+  EXPECT_TRUE(fs::is_empty(root_));
+  std::ofstream(root_ + "/file") << "no folder";
+  fs::permissions(root_ + "/file", fs::perms::all);
+  for (const char* below : {"/file", "/file/logs"}) {
+    const absl::Status refused = FileStore(root_ + below).CheckWritable("");
+    EXPECT_TRUE(absl::IsNotFound(refused)) << refused;
+    EXPECT_THAT(std::string(refused.message()), EndsWith("Not a directory"));
+  }
+  EXPECT_TRUE(FileStore("/").CheckWritable("").ok() == (access("/", W_OK) == 0));
+}
+
 TEST_F(FileStoreTest, WritesReadsListsAndDeletes) {
   FileStore store(root_);
   ASSERT_TRUE(Put(store, "plugins/profile/r/b.xplane.pb", "bb").ok());

@@ -22,6 +22,18 @@ TEST(RetryDelay, OnlyForWhatAnotherTryCanCure) {
   EXPECT_TRUE(RetryDelay(absl::UnauthenticatedError(""), 1, 1h, 0));
 }
 
+TEST(WillFailAgain, TellsWhatIsWrongWithTheLogdirFromWhatMayPass) {
+  for (const absl::Status& status :
+       {absl::PermissionDeniedError(""), absl::NotFoundError(""), absl::FailedPreconditionError(""),
+        absl::InvalidArgumentError("")})
+    EXPECT_TRUE(WillFailAgain(status)) << status;
+  for (const absl::Status& status :
+       {absl::OkStatus(), absl::UnavailableError(""), absl::UnauthenticatedError(""),
+        absl::DeadlineExceededError(""), absl::ResourceExhaustedError(""),
+        absl::AlreadyExistsError("")})
+    EXPECT_FALSE(WillFailAgain(status)) << status;
+}
+
 TEST(RetryDelay, GrowsToALimitWithJitterAndNeverPastTheEnd) {
   const absl::Status busy = absl::UnavailableError("");
   EXPECT_EQ(*RetryDelay(busy, 1, 1h, 0), 100ms);

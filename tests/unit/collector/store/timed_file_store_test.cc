@@ -52,6 +52,8 @@ TEST_F(TimedFileStoreTest, DoesWhatAFileStoreDoes) {
   EXPECT_THAT(*ListAll(*store, ""), SizeIs(1));
   EXPECT_THAT(*store->ListDirectories(""), testing::ElementsAre("r"));
   EXPECT_TRUE(absl::IsNotFound(store->Stat("nothing").status()));
+  EXPECT_TRUE(store->CheckWritable("r/").ok());
+  EXPECT_TRUE(absl::IsNotFound(store->CheckWritable("r/x/")));
   const std::array<std::string, 1> keys = {"r/x"};
   EXPECT_TRUE(store->Delete(keys).ok());
   EXPECT_TRUE(fs::is_empty(root_));

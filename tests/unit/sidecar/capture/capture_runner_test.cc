@@ -336,7 +336,14 @@ TEST_F(CaptureRunnerTest, TellsWhatTheSourceOrTheStoreSaid) {
   EXPECT_EQ(report.message(), "not yours");
   delivery_.status = absl::ResourceExhaustedError("full");
   runner_.Arm(Plan("c"));
-  EXPECT_EQ(WaitForEnd("c").outcome(), v1::UPLOAD_FAILED);
+  report = WaitForEnd("c");
+  EXPECT_EQ(report.outcome(), v1::UPLOAD_FAILED);
+  EXPECT_FALSE(report.logdir_unusable());
+  delivery_.status = absl::NotFoundError("no such bucket");
+  runner_.Arm(Plan("d"));
+  report = WaitForEnd("d");
+  EXPECT_EQ(report.outcome(), v1::UPLOAD_FAILED);
+  EXPECT_TRUE(report.logdir_unusable()) << "another attempt would record in vain";
 }
 
 TEST_F(CaptureRunnerTest, AKeptTraceKeepsItsSizeAndChecksum) {
