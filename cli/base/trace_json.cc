@@ -39,7 +39,11 @@ std::string WhyNoTrace(std::string_view raw) {
     return "";
   }
   if (head.empty())
-    return compressed ? "this is compressed by gzip, and damaged or empty" : "the file is empty";
+    return compressed ? StrCat(
+                            "this is compressed by gzip, and cut, damaged or empty, so that "
+                            "nothing can be shown; ",
+                            kineto::kCutRemedy)
+                      : "the file is empty";
   const std::string why = xplane::WhyNoSpace(head);
   if (!compressed) return why;
   return why.empty() ? "this is an XSpace compressed by gzip; gunzip it first"

@@ -446,10 +446,12 @@ def test_a_file_that_is_cut_anywhere_is_read_up_to_there(torch_trace, tmp_path):
         done = strobe("inspect", part, "--output", "json", check=False)
         if done.returncode != 0:
             assert "DataLoss" in done.stderr and not events, "only without any event"
+            assert place == 0 or "cut before its first event, so that nothing can be shown; copy the file again" in done.stderr
             continue
         (worker,) = json.loads(done.stdout)
-        assert "warning: the file is cut: its end is missing" in worker["problems"]
+        (cut,) = (problem for problem in worker["problems"] if problem.startswith("warning: the file is cut: its end is missing, and "))
         events.append(sum(plane["events"] for plane in worker["planes"]))
+        assert re.search(r"the \d+ events? before it (were|was) read and (are|is) shown; copy the file again" if events[-1] else "no event came before", cut), cut
     assert len(events) > 30 and events == sorted(events)
 
 

@@ -34,9 +34,16 @@ std::vector<std::string> Warnings(const ReadReport& report) {
       " cannot be joined with launches: several processes use the same correlation ids");
   add(report.cut_values, "value", " beside the events could not be kept, or not whole: too large");
   add(report.stray_bytes, "byte", " of the file could not be read: outside of every event");
-  if (report.cut) warnings.emplace_back("the file is cut: its end is missing");
-  if (report.compressed_cut)
-    warnings.emplace_back("the compressed file is damaged or cut; what came before was read");
+  if (report.cut || report.compressed_cut) {
+    const std::string shown =
+        report.spans == 0 ? "no event came before"
+                          : StrCat("the ", Count(report.spans, "event"),
+                                   report.spans == 1 ? " before it was read and is shown"
+                                                     : " before it were read and are shown");
+    warnings.push_back(StrCat(report.cut ? "the file is cut: its end is missing, and "
+                                         : "the compressed file is damaged or cut, and ",
+                              shown, "; ", kCutRemedy));
+  }
   return warnings;
 }
 

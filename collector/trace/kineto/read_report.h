@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace strobe::kineto {
@@ -36,6 +37,10 @@ struct ReadReport {
     return malformed + too_large + no_phase + bad_time + unmatched_ends;
   }
 };
+
+// What to do about a file that is cut.
+inline constexpr std::string_view kCutRemedy =
+    "copy the file again or, if it was cut while it was recorded, record again";
 
 // One sentence for each thing that a user should know; none if the whole file was read.
 std::vector<std::string> Warnings(const ReadReport& report);

@@ -154,5 +154,23 @@ TEST_F(KeptConversionTest, WhatWasLeftOutIsToldEachTime) {
   EXPECT_TRUE(Kept().empty());
 }
 
+TEST(CutTraceJson, IsToldWithWhatIsShownAndWhatToDo) {
+  const std::string whole = TraceJson(1000);
+  for (const bool compressed : {false, true}) {
+    const std::string name = compressed ? "a.json.gz" : "a.json";
+    const std::string file = compressed ? Gzipped(whole) : whole;
+    testing::internal::CaptureStderr();
+    EXPECT_TRUE(ReadTraceJson(name, std::string_view(file).substr(0, file.size() / 2)).ok());
+    const std::string told = testing::internal::GetCapturedStderr();
+    EXPECT_THAT(told, testing::MatchesRegex(
+                          name + ": the file is cut: its end is missing, and the [0-9]+ events "
+                                 "before it were read and are shown; copy the file again or, if it "
+                                 "was cut while it was recorded, record again\n"));
+    const absl::Status refused = ReadTraceJson(name, std::string_view(file).substr(0, 12)).status();
+    EXPECT_TRUE(absl::IsDataLoss(refused)) << refused;
+    EXPECT_THAT(MessageOf(refused), HasSubstr("nothing can be shown; copy the file again"));
+  }
+}
+
 }  // namespace
 }  // namespace strobe::cli

@@ -544,8 +544,17 @@ TEST(TraceFile, MayBeCutAtAnyByte) {
     const Converted trace = Convert(kKineto.substr(0, size));
     const bool has_events = size > kKineto.find("\"traceEvents\": [") + 15;
     EXPECT_EQ(trace.status.ok(), has_events) << size << trace.status;
+    if (!has_events && size > kKineto.find('{')) {
+      EXPECT_THAT(MessageOf(trace.status), HasSubstr("cut before its first event, so that nothing "
+                                                     "can be shown; copy the file again"));
+    }
     if (!has_events) continue;
     EXPECT_THAT(trace.space.warnings, Contains(HasSubstr("its end is missing"))) << size;
+    const std::string events = trace.report.spans == 0
+                                   ? "no event came before"
+                                   : StrCat("the ", trace.report.spans, " event");
+    EXPECT_THAT(trace.space.warnings, Contains(AllOf(HasSubstr(events), HasSubstr(kCutRemedy))))
+        << size;
   }
 }
 
