@@ -6,7 +6,8 @@ Each module becomes a function that is called once, in the order of their import
 viewer/web has them, and fails at anything else: modules lie in folders beside each other, imports are
 `import { a, b as c } from "./x.js";` or `"../folder/x.js"`, exports stand before a declaration, and no
 two modules import each other. `import("./x.js")` stays what it is: x.js is then a bundle of its own,
-which the server has beside this one."""
+which the server has beside this one. Comments that have lines of their own are left out, because
+they are a fifth of what a browser would load; so no template literal may go over several lines."""
 
 import re
 import sys
@@ -14,6 +15,8 @@ from pathlib import Path
 
 IMPORT = re.compile(r'^import \{([^}]*)\} from "(\./|\.\./\w+/)(\w+)\.js";\n', re.MULTILINE)
 EXPORT = re.compile(r"^export (?=(?:async function|function|class|const) (\w+))", re.MULTILINE)
+COMMENT = re.compile(r"^[ ]*(?://[^\n]*|/\*\*.*?\*/)\n", re.MULTILINE | re.DOTALL)
+LONG_TEMPLATE = re.compile(r"^[^`\n]*(?:`[^`\n]*`[^`\n]*)*`[^`\n]*$", re.MULTILINE)
 OTHER = re.compile(r"^(?:import\b(?!\()|export\b|await\b).*", re.MULTILINE)
 
 
@@ -58,8 +61,8 @@ def part(name, text, exports):
         names = [item.strip().replace(" as ", ": ") for item in found[1].split(",")]
         return f"const {{ {', '.join(filter(None, names))} }} = {variable(module_at(folder, found[2], found[3]))};\n"
 
-    body = EXPORT.sub("", IMPORT.sub(destructuring, text))
-    if found := OTHER.search(body):
+    body = EXPORT.sub("", IMPORT.sub(destructuring, COMMENT.sub("", text)))
+    if found := OTHER.search(body) or LONG_TEMPLATE.search(body):
         raise ValueError(f"{name}.js: this statement is not understood: {found[0]}")
     return f"const {variable(name)} = (() => {{\n{body}return {{ {', '.join(exports)} }};\n}})();\n"
 

@@ -66,6 +66,11 @@ absl::StatusOr<http::Page> AssetPage(std::string_view path) {
   return absl::NotFoundError("no such page");
 }
 
+// Whether the page begins with the list of runs, of which there are `runs`.
+bool OpensList(const Library& library, std::size_t runs) {
+  return library.has_catalog() && !library.names_a_run() && (runs > 1 || library.always_lists());
+}
+
 }  // namespace
 
 // A path and what answers it. The type of the handler says from what: from the library, from a run
@@ -313,8 +318,7 @@ bool Router::MayAskStore(const Route& route, const http::Query& query) const {
 absl::StatusOr<http::Page> Router::Runs(const Question& question) {
   const catalog::Visible& visible = question.visible;
   ASSIGN_OR_RETURN(std::vector<std::string> runs, VisibleRuns(visible, kMaxChoices + 1));
-  const bool list = library_.has_catalog() && !library_.names_a_run() &&
-                    (runs.size() > 1 || library_.always_lists());
+  const bool list = OpensList(library_, runs.size());
   const bool more = runs.size() > kMaxChoices;
   if (more) runs.resize(kMaxChoices);
   return JsonPage(Json{{"place", visible.all ? library_.location() : ""},
@@ -327,6 +331,11 @@ absl::StatusOr<http::Page> Router::Runs(const Question& question) {
 }
 
 absl::StatusOr<http::Page> Router::Describe(const Question& question) {
+  // The page asks before it knows with what it begins; no run is read for a list.
+  if (question.query.Text("or") == "list" && question.query.Text("run").empty()) {
+    ASSIGN_OR_RETURN(const std::vector<std::string> runs, VisibleRuns(question.visible, 2));
+    if (OpensList(library_, runs.size())) return JsonPage(Json{{"opensList", true}});
+  }
   ASSIGN_OR_RETURN(const std::string name, RunOf(question));
   ASSIGN_OR_RETURN(const OpenRun open, runs_.OpenFresh(name, kPageWait, question.asker()));
   if (open.run != nullptr) {

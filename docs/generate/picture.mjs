@@ -1,6 +1,6 @@
 // Takes a screenshot of a run in the trace viewer. docs/images/two-workers.png was made with:
 //   STROBE_BROWSER=build/tools/browser STROBE_SHOTS=docs/images \
-//     node docs/generate/picture.mjs build/bin/strobe LOGDIR two-workers 200 262
+//     node docs/generate/picture.mjs build/bin/strobe LOGDIR two-workers 300 362
 // The last two arguments are the begin and the end of the visible part in milliseconds. The run comes
 // from `strobe capture` of two tests/e2e/train_loop.py at --size 1024 --pause-ms 8, so that a step is
 // wide enough for its label. docs/images/viewer.png is what tests/browser/viewer.test.mjs saves as find.

@@ -242,6 +242,10 @@ test("the pane and the names' column are resized, by mouse and keyboard, and kee
   await clickAt("python", 0, 12 * MS);
   await selected("train");
   near((await boxOf("#panel")).height, panel.height + 100, 2);
+  await page.click("#panel-full");
+  near((await boxOf("#stage")).height, 120, 2);
+  await page.click("#panel-full");
+  near((await boxOf("#panel")).height, panel.height + 100, 2);
   // A double click gives the page's own size back.
   const split = await boxOf("#labels-size");
   await page.mouse.click(split.left + 2, 300, { count: 2 });
@@ -756,6 +760,8 @@ for (const [name, loads] of [
     }, loads);
     await page.reload();
     await idle(page);
+    await page.waitForFunction(() => globalThis.decoder);
+    await until(() => loads || page.troubles.length > 0);
     if (loads) await page.evaluate(() => globalThis.decoder.dispatchEvent(new Event("error")));
     page.troubles.length = 0; // The browser notes the missing file.
     await hold(page, "w", 900);

@@ -127,6 +127,7 @@ test("a run with a report begins with it, and says what strobe report says", asy
   assert.equal(call[4], SLOW);
   const figures = await text(page, "#overview .figures");
   assert.match(figures, /Workers compared4/);
+  assert.match(figures, /Devices busy\d+ %of the recorded time/);
   assert.match(figures, /mean of 11 steps/);
   const ops = await cells("Operations");
   assert.ok(
@@ -322,6 +323,20 @@ test("of 2,000 workers those are shown that matter, and what is not decidable is
   );
   for (let i = 0; i < 7; ++i) await page.keyboard.press("ArrowDown");
   assert.match(await told(), /^trainer-7, step 0: .* ± 4 ms: not decidable/);
+});
+
+test("the whole report is printed, and nothing else", async () => {
+  await visit();
+  await shown();
+  const sizes = () =>
+    page.$eval("#overview", ({ scrollHeight, clientHeight }) => [scrollHeight, clientHeight]);
+  const [whole, seen] = await sizes();
+  assert.ok(whole > seen, "on the screen it scrolls");
+  await page.emulateMediaType("print");
+  const [printed, all] = await sizes();
+  assert.ok(printed <= all, `${printed} are more than ${all} pixels`);
+  for (const part of ["header", "#timeline"])
+    assert.equal(await page.$eval(part, (node) => getComputedStyle(node).display), "none");
 });
 
 test("both themes and narrow pages can be read by everybody", async () => {

@@ -5,6 +5,7 @@ import {
   brokenRules,
   clickButton,
   copiedBy,
+  drag,
   hold,
   idle,
   launch,
@@ -206,6 +207,30 @@ test("a box selects what lies in it, and its table sorts", async () => {
     "Name,Occurrences,Wall duration (us),Self time (us),Average wall duration (us)",
   );
   assert.equal(lines.length, 21, "20 names and the end");
+});
+
+test("what is selected of several workers is summed up by name, or each worker by itself", async () => {
+  const row = await rowNamed(page, "python");
+  await page.evaluate((of) => document.querySelector(`[data-key="compare ${of}"]`).click(), row);
+  await idle(page);
+  const from = await pointOf(page, row, 0, -0.2 * MS);
+  const to = await pointOf(page, await rowNamed(page, "python", 1), 0, 5 * MS);
+  await drag(page, { x: from.x, y: from.y - 4 }, { x: to.x, y: to.y });
+  await page.waitForFunction(() =>
+    / selected$/.test(document.getElementById("panel-title").textContent),
+  );
+  const trains = () =>
+    page.$$eval("#panel-details tbody tr", (lines) =>
+      lines.map((line) => line.textContent).filter((line) => line.startsWith("train")),
+    );
+  assert.match((await trains()).join(), /^train2/);
+  await clickButton(page, "#panel-details", "By worker");
+  assert.deepEqual((await trains()).map((line) => line.slice(0, 14)).sort(), [
+    "trainworker-01",
+    "trainworker-11",
+  ]);
+  await clickButton(page, "#panel-details", "By worker");
+  assert.equal((await trains()).length, 1);
 });
 
 test("the pan tool drags, the zoom tool zooms into a part", async () => {
@@ -414,10 +439,17 @@ test("names with HTML in them stay text", async () => {
 });
 
 test("hits are listed the longest first as well, and marked in the strip", async () => {
-  const { hits, marks, slotPs } = await page.evaluate(async () =>
+  const { hits, marks, slotPs, lengths } = await page.evaluate(async () =>
     (await fetch("/api/find?q=e&in=all&limit=10000&slots=1000")).json(),
   );
   assert.ok(hits.length > 200);
+  const durations = hits.map(({ durationPs }) => durationPs);
+  assert.deepEqual(lengths, {
+    count: hits.length,
+    leastPs: Math.min(...durations),
+    mostPs: Math.max(...durations),
+    sumPs: durations.reduce((a, b) => a + b),
+  });
   const longest = hits.toSorted(
     (a, b) =>
       b.durationPs - a.durationPs || a.beginPs - b.beginPs || a.row - b.row || a.track - b.track,
@@ -449,6 +481,19 @@ test("hits are listed the longest first as well, and marked in the strip", async
   assert.deepEqual(await listed(), keys(longest.slice(0, 100)));
   const focused = await page.evaluate(() => document.activeElement.textContent);
   assert.equal(focused, "Duration", "the keyboard goes on from there");
+  const ms = (ps) => `${Number((ps / MS).toFixed(3))} ms`;
+  assert.ok(
+    (await text(page, "#panel-list .note")).startsWith(
+      `0 ps to ${ms(lengths.mostPs)}, on average ${Number((lengths.sumPs / lengths.count / 1e6).toFixed(3))} µs, together ${ms(lengths.sumPs)}.`,
+    ),
+  );
+  const csv = (await copiedBy(page, "#panel-list", "Copy as CSV")).trimEnd().split("\r\n");
+  assert.equal(csv[0], "Name,Start (us),Duration (us),Row,Section,Worker");
+  assert.deepEqual(
+    csv.slice(1).map((line) => Number(line.split(",").at(-4))),
+    longest.map(({ durationPs }) => durationPs / 1e6),
+    "all hits, also those of other pages",
+  );
   await clickButton(page, "#panel-list", "Next events");
   await page.waitForFunction(
     (first) => document.querySelector("#panel-list tbody button").dataset.event !== first,

@@ -6,6 +6,7 @@
 
 #include "common/base/mutex.h"
 #include "common/base/parallel.h"
+#include "common/base/saturated.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "viewer/answers/track_search.h"
@@ -104,6 +105,14 @@ absl::Status Explain(const SearchPlan& plan, Hit& hit) {
 
 }  // namespace
 
+void Lengths::Add(const Lengths& other) {
+  if (other.count == 0) return;
+  least_ps = count == 0 ? other.least_ps : std::min(least_ps, other.least_ps);
+  most_ps = std::max(most_ps, other.most_ps);
+  sum_ps = AddSaturated(sum_ps, other.sum_ps);
+  count += other.count;
+}
+
 absl::StatusOr<Found> FindEvents(const LoadedRun& run, const FindRequest& request) {
   constexpr int kMaxPatternBytes = 8 << 20;
   constexpr std::size_t kThreads = 2;
@@ -134,6 +143,7 @@ absl::StatusOr<Found> FindEvents(const LoadedRun& run, const FindRequest& reques
     found.total += here->other_matches;
     found.unread += here->unread;
     found.before += here->before;
+    found.lengths.Add(here->lengths);
     for (std::size_t slot = 0; slot < marks.size(); ++slot)
       if (here->marks[slot]) marks[slot] = true;
     std::move(here->hits.begin(), here->hits.end(), std::back_inserter(found.hits));

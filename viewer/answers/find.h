@@ -38,7 +38,7 @@ struct FindRequest {
   std::vector<std::uint32_t> rows{};  // Empty: all rows.
   bool count = true;  // False: `total` need not be complete, so that the search may end sooner.
   // More than 0: all matches are looked at. `before` tells how many of them begin before `from_ps`,
-  // and `marks` which of so many parts of the run have any.
+  // `marks` which of so many parts of the run have any, and `lengths` how long they are.
   std::uint32_t slots = 0;
   // The most work for reading arguments, in units of about 30 ns; an event takes 3 units or more.
   std::uint64_t max_cost = 60'000'000;
@@ -54,6 +54,14 @@ struct Hit {
   Reason reason{};  // Empty when the name matches.
 };
 
+// How long events are.
+struct Lengths {
+  std::uint64_t count = 0;
+  std::int64_t least_ps = 0, most_ps = 0, sum_ps = 0;  // The sum ends at the largest number.
+
+  void Add(const Lengths& other);
+};
+
 struct Found {
   std::uint64_t total = 0;                // Events in the whole run that match.
   std::vector<std::string_view> names{};  // The matching names, most events first.
@@ -62,6 +70,7 @@ struct Found {
   std::uint64_t before = 0;
   std::int64_t slot_ps = 1;            // The length of a slot; the first begins with the run.
   std::vector<std::uint32_t> marks{};  // The slots in which matches begin, ascending.
+  Lengths lengths{};
 };
 
 // InvalidArgument when `text` is not a regular expression, DataLoss when the trace is damaged,

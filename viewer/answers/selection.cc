@@ -182,7 +182,7 @@ Selection SumSelection(const LoadedRun& run, const std::vector<SelectedBox>& box
                        const std::vector<SelectedEvent>& events,
                        const std::function<bool()>& is_gone) {
   Selection selection;
-  std::unordered_map<std::string_view, NameSum> sums;
+  std::vector<std::unordered_map<std::string_view, NameSum>> sums(run.workers.size());
   selection.begin_ps = std::numeric_limits<std::int64_t>::max();
   selection.end_ps = std::numeric_limits<std::int64_t>::min();
   for (const auto& [place, wanted] : Collect(run, boxes, events)) {
@@ -192,7 +192,7 @@ Selection SumSelection(const LoadedRun& run, const std::vector<SelectedBox>& box
     const Index& index = run.WorkerOf(ref).index();
     const Track& track = index.tracks()[run.RowOf(ref).first_track + place.second];
     SelfTimes times(index, track, [&](const Entry& entry, std::int64_t self_ps) {
-      NameSum& sum = sums[index.Text(entry.name)];
+      NameSum& sum = sums[ref.worker][index.Text(entry.name)];
       ++sum.count;
       sum.wall_ps += entry.duration_ps;
       sum.self_ps += self_ps;
@@ -204,12 +204,16 @@ Selection SumSelection(const LoadedRun& run, const std::vector<SelectedBox>& box
     times.Finish();
   }
   if (selection.count == 0) selection.begin_ps = selection.end_ps = 0;
-  for (auto& [name, sum] : sums) {
-    sum.name = name;
-    selection.names.push_back(sum);
+  for (std::uint32_t worker = 0; worker < sums.size(); ++worker) {
+    for (auto& [name, sum] : sums[worker]) {
+      sum.worker = worker;
+      sum.name = name;
+      selection.names.push_back(sum);
+    }
   }
   std::sort(selection.names.begin(), selection.names.end(), [](const NameSum& a, const NameSum& b) {
-    return a.self_ps != b.self_ps ? a.self_ps > b.self_ps : a.name < b.name;
+    if (a.self_ps != b.self_ps) return a.self_ps > b.self_ps;
+    return a.name != b.name ? a.name < b.name : a.worker < b.worker;
   });
   return selection;
 }

@@ -1,4 +1,4 @@
-// Sums of selected events, by name: those in boxes of rows and time, and single ones.
+// Sums of selected events, by worker and name: those in boxes of rows and time, and single ones.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -20,6 +20,7 @@ struct SelectedEvent {
 };
 
 struct NameSum {
+  std::uint32_t worker = 0;
   std::string_view name{};
   std::uint64_t count = 0;
   std::int64_t wall_ps = 0, self_ps = 0;  // Self time: without the events directly inside.

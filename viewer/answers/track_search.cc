@@ -164,6 +164,8 @@ class TrackSearcher {
   void Keep(const Entry& entry, std::uint32_t ordinal) {
     here_.emplace_back(entry, ordinal);
     if (found_.marks.empty()) return;
+    const std::int64_t length = entry.duration_ps;
+    found_.lengths.Add({.count = 1, .least_ps = length, .most_ps = length, .sum_ps = length});
     const std::int64_t from_begin = entry.begin_ps + worker_.shift_ps - plan_.run.begin_ps;
     const auto slot = static_cast<std::uint64_t>(from_begin / plan_.SlotPs());
     if (slot < found_.marks.size()) found_.marks[slot] = true;

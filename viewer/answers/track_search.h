@@ -65,6 +65,7 @@ struct TrackHits {
   std::uint64_t unread = 0;         // As in Found.
   std::uint64_t before = 0;         // Matches before the begin of the search, if all are looked at.
   std::vector<bool> marks{};        // By slot of the request: whether a match begins in it.
+  Lengths lengths{};                // How long matches are, if there are slots.
 };
 
 // `track` counts within the row.

@@ -131,6 +131,12 @@ absl::StatusOr<http::Page> HitsPage(const LoadedRun& run, FindRequest& request,
   Json names = Json::array();
   for (std::size_t i = 0; i < std::min(found.names.size(), kMaxNames); ++i)
     names.push_back(found.names[i]);
+  Json lengths;  // Null if they were not looked at.
+  if (const Lengths& of = found.lengths; of.count > 0)
+    lengths = {{"count", of.count},
+               {"leastPs", of.least_ps},
+               {"mostPs", of.most_ps},
+               {"sumPs", of.sum_ps}};
   return JsonPage(Json{{"total", found.total},
                        {"kinds", found.names.size()},
                        {"names", std::move(names)},
@@ -138,7 +144,8 @@ absl::StatusOr<http::Page> HitsPage(const LoadedRun& run, FindRequest& request,
                        {"unread", found.unread},
                        {"before", found.before},
                        {"slotPs", found.slot_ps},
-                       {"marks", found.marks}});
+                       {"marks", found.marks},
+                       {"lengths", std::move(lengths)}});
 }
 
 }  // namespace
@@ -229,6 +236,7 @@ absl::StatusOr<http::Page> SelectPage(const LoadedRun& run, const http::Query& q
   Json names = Json::array();
   for (const NameSum& sum : selection.names)
     names.push_back({{"name", sum.name},
+                     {"worker", sum.worker},
                      {"count", sum.count},
                      {"wallPs", sum.wall_ps},
                      {"selfPs", sum.self_ps}});

@@ -187,7 +187,7 @@ void KeepShownWorkers(const Json& stragglers, Json& report) {
 }
 
 // Keeps the operations with the most time: those of devices if there are any, as `strobe report`
-// does. What waits on the host would stand before all of them.
+// does, which `opsOfDevices` tells. What waits on the host would stand before all of them.
 void KeepShownOps(Json& report) {
   Json& ops = report["ops"];
   const auto of_host = [](const Json& op) {
@@ -195,8 +195,9 @@ void KeepShownOps(Json& report) {
     return kind != "compute" && kind != "communication" && kind != "copy";
   };
   double left = NumberOr(report, "opsMore", 0);
-  if (!std::all_of(ops.begin(), ops.end(), of_host))
-    ops.erase(std::remove_if(ops.begin(), ops.end(), of_host), ops.end());
+  const bool of_devices = !std::all_of(ops.begin(), ops.end(), of_host);
+  report["opsOfDevices"] = of_devices;
+  if (of_devices) ops.erase(std::remove_if(ops.begin(), ops.end(), of_host), ops.end());
   if (ops.size() > kShownOps) {
     left += static_cast<double>(ops.size() - kShownOps);
     ops.erase(ops.begin() + kShownOps, ops.end());

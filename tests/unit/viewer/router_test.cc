@@ -69,7 +69,7 @@ std::string Trace(std::int64_t zero_ns, std::int64_t late_ps = 0) {
   return gpu.Encode() + host.Encode() + environment.Encode() + strobe.Encode();
 }
 
-class Shelf final : public Library {
+class Shelf : public Library {
  public:
   absl::StatusOr<std::vector<std::string>> Runs(const catalog::Visible&, std::size_t) override {
     ++listed;
@@ -88,6 +88,19 @@ class Shelf final : public Library {
   std::string location() const override { return "file:///shelf"; }
 
   std::atomic<int> listed{0}, opened{0};
+};
+
+// A logdir that was named without one of its runs.
+class Logdir final : public Shelf {
+ public:
+  absl::StatusOr<std::vector<std::string>> Runs(const catalog::Visible&,
+                                                std::size_t most) override {
+    return std::vector<std::string>(std::min(runs, most), "run");
+  }
+  bool has_catalog() const override { return true; }
+  bool names_a_run() const override { return false; }
+
+  std::size_t runs = 2;
 };
 
 // A run with a file that a test can change while the viewer has it open.
@@ -137,6 +150,19 @@ class ViewerTest : public testing::Test {
   Shelf shelf_;
   Router viewer_{shelf_, {}};
 };
+
+// The page asks for both at once, before it knows with which it begins.
+TEST(Router, NoRunIsReadForAPageThatBeginsWithTheList) {
+  Logdir logdir;
+  Router viewer(logdir, {});
+  const auto ask = [&](const std::string& query) {
+    return json::parse(viewer.Answer({"/api/run", query, "127.0.0.1:80"}).body);
+  };
+  EXPECT_EQ(ask("run=&or=list"), json({{"opensList", true}}));
+  EXPECT_FALSE(ask("run=run&or=list").contains("opensList")) << "the link names a run";
+  logdir.runs = 1;
+  EXPECT_FALSE(ask("run=&or=list").contains("opensList"));
+}
 
 TEST_F(ViewerTest, TablesSumUpWhatRan) {
   Run();
@@ -342,6 +368,24 @@ TEST(SumSelection, BoxesThatOverlapAreReadOnceAndGapsBetweenThemAreNot) {
   EXPECT_EQ(found.names[0].self_ps, kSelected * 700) << "each without its own two inner events";
   EXPECT_EQ(found.begin_ps, 0);
   EXPECT_EQ(found.end_ps, 999 * kStep + 900);
+}
+
+TEST(SumSelection, EachWorkerIsSummedByItself) {
+  std::vector<std::string> traces;
+  for (const std::int64_t length : {100, 300}) {
+    xplane::PlaneBuilder host(xplane::kHostPlane);
+    host.BeginLine(1, "main", 0);
+    for (int i = 0; i < 3; ++i) host.AddEvent(host.EventId("step"), i * 1000, length);
+    traces.push_back(host.Encode());
+  }
+  const LoadedRun run = MadeRun(traces);
+  const Selection found = SumSelection(run, {{0, 0, 0, 0, 5000}, {1, 0, 0, 0, 2000}}, {});
+  EXPECT_EQ(found.count, 5u);
+  ASSERT_EQ(found.names.size(), 2u);
+  EXPECT_EQ(found.names[0].worker, 1u) << "it has the most self time";
+  EXPECT_EQ(found.names[0].self_ps, 600);
+  EXPECT_EQ(found.names[1].worker, 0u);
+  EXPECT_EQ(found.names[1].count, 3u);
 }
 
 TEST_F(ViewerTest, ARowThatIsAskedForSeveralTimesIsAnsweredOnce) {

@@ -4,7 +4,7 @@ import { compareLink } from "../shared/compare_link.js";
 import { element, legend } from "../shared/elements.js";
 import { count, several } from "../shared/format.js";
 import { Sheet } from "../shared/sheet.js";
-import { followTheme } from "../shared/theme.js";
+import { followTheme } from "../shared/browser.js";
 import { KINDS_OF_WORK } from "../timeline/coloring.js";
 import {
   COMPARED,

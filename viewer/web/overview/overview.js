@@ -29,7 +29,6 @@ const PARTS = [
   ["idle", "Other idle"],
 ];
 
-const DEVICE_KINDS = ["compute", "communication", "copy"]; // As operations have them.
 const EXPOSED = /^exposed (?!copies)/; // What the advice about communication begins with.
 
 export class Overview {
@@ -175,10 +174,14 @@ export class Overview {
       loss.note,
       late ? placeOf(late.worker, late.latestStep) : whole,
     ];
+    const share = busyShare(report.workers);
+    const part =
+      report.workersMore > 0 ? "of the time of the workers below" : "of the recorded time";
+    const busy = share === null ? [] : [["Devices busy", percent(share), part, whole]];
     const workers = ["Workers compared", number(stragglers?.workers), missing, whole];
     const facts = isAlone(report)
-      ? [period, communication]
-      : [period, lost, communication, workers];
+      ? [period, communication] // The headline says how busy its devices were.
+      : [period, lost, communication, ...busy, workers];
     if (typeof slow === "number" && stragglers.workers > 1)
       facts.push([
         "Slower by",
@@ -335,7 +338,7 @@ export class Overview {
     ];
   }
 
-  operations({ ops, opsMore }) {
+  operations({ ops, opsMore, opsOfDevices }) {
     if (ops.length === 0) return [];
     const most = Math.max(1, ...ops.map(({ selfNs }) => selfNs ?? 0));
     const rows = ops.map((op) => {
@@ -355,9 +358,8 @@ export class Overview {
       ];
     });
     const heads = ["Operation", "Kind", "Count", "Self time", "Workers"];
-    const onHost = ops.some(({ kind }) => !DEVICE_KINDS.includes(kind));
     return [
-      head(`Operations with the most ${onHost ? "self" : "device"} time`),
+      head(`Operations with the most ${opsOfDevices ? "device" : "self"} time`),
       scrolled(table("Operations", heads, rows, [2, 3, 4])),
       ...more(opsMore, "operations"),
     ];
@@ -415,6 +417,14 @@ function partsOf({ time, hostTime }) {
   };
   const idle = share(time.idleNs) - parts.input - parts.collection - parts.host;
   return { ...parts, idle: Math.max(0, idle) };
+}
+
+/** The share of their time in which devices worked; null if no worker tells it. */
+function busyShare(workers) {
+  const told = workers.filter(({ time, hostDevice }) => time?.spanNs > 0 && !hostDevice);
+  const span = told.reduce((sum, { time }) => sum + time.spanNs, 0);
+  const idle = told.reduce((sum, { time }) => sum + (time.idleNs ?? 0), 0);
+  return span > 0 ? Math.max(0, 1 - idle / span) : null;
 }
 
 /** What the report says cannot be known, and the workers that are not in it. */

@@ -1,7 +1,7 @@
 // The panel of the overview: fetches what it shows when it is opened, and the modules that draw it.
 import { element } from "../shared/elements.js";
 import { count } from "../shared/format.js";
-import { loadStyle } from "../shared/lazy.js";
+import { loadStyle } from "../shared/browser.js";
 import { ALWAYS, askReport } from "./report.js";
 
 export class OverviewTab {

@@ -4,7 +4,7 @@ import { Alignment } from "./alignment.js";
 import { Coloring } from "../timeline/coloring.js";
 import { element } from "../shared/elements.js";
 import { Flows } from "../timeline/flows.js";
-import { count, firstLines, time } from "../shared/format.js";
+import { firstLines, several, time } from "../shared/format.js";
 import { Graph, xprofRun } from "../timeline/graph.js";
 import { Hint } from "../timeline/hint.js";
 import { Keys } from "./keys.js";
@@ -36,7 +36,7 @@ import { Search } from "../timeline/search.js";
 import { Selection } from "../timeline/selection.js";
 import { labelSplitter, panelSplitter } from "../timeline/splitter.js";
 import { Strip } from "../timeline/strip.js";
-import { followTheme } from "../shared/theme.js";
+import { followTheme } from "../shared/browser.js";
 import { TablesTab } from "../tables/tab.js";
 import { OVERVIEW, TABLES, Tabs, TIMELINE } from "./tabs.js";
 import { TileStore } from "../timeline/tiles.js";
@@ -117,7 +117,8 @@ const keys = new Keys(canvas, view, pointer, selection, marks, panel, {
   "?": showHelp,
 });
 const toolbox = new Toolbox($("tools"), $("tools-grip"));
-const splitters = [labelSplitter(resized, () => strip.draw()), panelSplitter(resized)];
+const panelSize = panelSplitter(resized);
+const splitters = [labelSplitter(resized, () => strip.draw()), panelSize];
 const troubles = new Troubles($("troubles"), view, resizeWindow);
 const alignment = new Alignment($("align-field"), $("align"), realign);
 let asked = new Api(""); // About the run that the page's link names.
@@ -135,11 +136,12 @@ async function start() {
   followTheme($("theme"), showTheme);
   const about = (troubles.about = new Api("").get("runs"));
   try {
-    // Without a name, the list may be shown instead of a run.
-    if (!link.run && (await about).opensList) return location.replace("runs.html");
     // The run is asked for at once: without a name the server takes the first one.
     const opened = openRun(link.run, link).catch((error) => openByEnd(error, link));
     opening = opened;
+    const { runs, place, perfetto, xprof, hasList, opensList } = await about;
+    // Without a name, the list may be shown instead of a run.
+    if (!link.run && opensList) return location.replace("runs.html");
     const landing = new Landing({
       land: () => tabs.show(OVERVIEW),
       ready: (headline) => tabs.mark(OVERVIEW, headline),
@@ -149,7 +151,6 @@ async function start() {
     let shown = null;
     const isShown = () => !shown || view.run === shown;
     if (begins) landing.offer(asked, NEVER, isShown);
-    const { runs, place, perfetto, xprof, hasList } = await about;
     panel.xprof = xprof;
     linkXprof();
     $("perfetto").hidden = !perfetto;
@@ -199,12 +200,12 @@ async function openRun(name, link = {}) {
   marks.clear();
   flows.hideEvent();
   flows.clearBundles();
-  tellProblems(description);
-  troubles.open(view.run);
-  alignment.open(view.run);
+  restore(link); // Asks for the first tiles before others ask for what can wait.
   coloring.open(view.run);
-  restore(link);
   strip.load();
+  alignment.open(view.run);
+  troubles.open(view.run);
+  tellProblems(description);
   linkXprof();
   if (tabs.current === OVERVIEW) overview.open(view.run.api);
   if (tabs.current === TABLES) tables.open(view.run);
@@ -374,7 +375,7 @@ function frame(now) {
   lastFrame = now;
   if (view.run) {
     keys.move(elapsed);
-    if (view.dirty) draw();
+    if (view.dirty && !view.run.store.begins) draw();
   }
   requestAnimationFrame(frame);
 }
@@ -383,14 +384,14 @@ function draw() {
   const { description, store, layout } = view.run;
   const bands = view.bands();
   view.dirty = false;
+  strip.place(); // It asks for sizes, which what follows would have to be laid out for.
   renderer.draw(view, bands, store, view.level(), (picture) => flows.draw(picture));
   drawOverlay(renderer, view, state(), (row, track) => view.placeOf(row, track));
   labels.draw(description, layout, bands, renderer.height);
-  const facts = `${time(view.end - view.begin)} · ${count(description.events)} events`;
+  const facts = `${time(view.end - view.begin)} · ${several(description.events, "event")}`;
   labels.note(`${facts}\n${view.sectionAbove()?.title ?? ""}`);
   tellEmpty(description, layout);
   pointer.refreshHint();
-  strip.place();
   view.load();
   $("stage").className = store.lacking > 0 ? "loading" : "";
 }
@@ -491,6 +492,7 @@ $("flows").onclick = toggleFlows;
 $("compare").onclick = toggleComparison;
 $("export").onclick = () => view.run && savePicture(view, $("labels").offsetWidth);
 $("help").onclick = showHelp;
+$("panel-full").onclick = () => panelSize.toggle();
 addEventListener("resize", resizeWindow);
 addEventListener("online", () => view.redraw()); // Asks again for what is missing.
 // The canvas shows that it has the focus only to those who came to it with the keyboard.

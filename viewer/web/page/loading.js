@@ -9,14 +9,17 @@ export class Loading {
     this.latest = null; // The Api of the run that was asked for last.
   }
 
-  /** {api, description} of a run once it is read; null when another was asked for meanwhile. */
+  /**
+   * {api, description} of a run once it is read; null when another was asked for meanwhile, and
+   * without a name if the list of runs is to be shown instead.
+   */
   async open(run, align = "") {
     const api = new Api(run);
     api.align = align;
     this.latest = api;
     for (;;) {
       const answer = await this.ask(api);
-      if (!answer) return null;
+      if (!answer || answer.opensList) return null;
       if (!answer.loading) {
         this.bar.hidden = true;
         api.run = answer.run; // Without a name, the server has chosen one.
@@ -30,7 +33,9 @@ export class Loading {
   /** The server's answer or error; null when another run was asked for meanwhile. */
   async ask(api) {
     try {
-      const answer = await api.get("run"); // The server waits a moment before it says "loading".
+      // The server waits a moment before it says "loading". Without a name, this is the question
+      // that page/index.html has preloaded.
+      const answer = await api.get("run", api.run ? {} : { or: "list" });
       return api === this.latest ? answer : null;
     } catch (error) {
       if (api !== this.latest) return null;

@@ -40,6 +40,7 @@ export class Troubles {
   }
 
   put(about, line) {
+    if (!line && this.element.hidden) return;
     if (line) this.lines.set(about, line);
     else this.lines.delete(about);
     const before = this.element.offsetHeight;

@@ -2,7 +2,7 @@
 import { Api } from "../shared/api.js";
 import { compareLink } from "../shared/compare_link.js";
 import { element } from "../shared/elements.js";
-import { followTheme } from "../shared/theme.js";
+import { followTheme } from "../shared/browser.js";
 import { RunDetails } from "./details.js";
 import { RunTable } from "./table.js";
 

@@ -1,6 +1,6 @@
 // A table of many rows: sorted by a click on a head, filtered, shown page by page, and copied as CSV.
 // Names come from traces, which may be hostile, so they are only ever set as text.
-import { copy } from "./copy.js";
+import { copy } from "./browser.js";
 import { element, scrolled, table } from "./elements.js";
 import { count, several } from "./format.js";
 import { Order } from "./order.js";
@@ -109,14 +109,19 @@ export class Sheet {
   }
 
   /** Copies the rows that match the filter, in their order. What it has done, in words. */
-  async copy(name) {
-    const copied = await copy(csvOf(this.columns, this.rows), `${name}.csv`);
-    const what = several(this.rows.length, "row");
-    return copied ? `copied ${what}` : `saved ${what} as a file`;
+  copy(name) {
+    return copyRows(this.columns, this.rows, name);
   }
 }
 
-/** For spreadsheets and programs (RFC 4180). `columns`: as column.js makes them. */
+/** Copies rows as CSV; `columns` as column.js makes them. What it has done, in words. */
+export async function copyRows(columns, rows, name) {
+  const copied = await copy(csvOf(columns, rows), `${name}.csv`);
+  const what = several(rows.length, "row");
+  return copied ? `copied ${what}` : `saved ${what} as a file`;
+}
+
+/** For spreadsheets and programs (RFC 4180). */
 function csvOf(columns, rows) {
   const lines = [columns.map(({ csv: [head] }) => cell(head))];
   for (const row of rows)

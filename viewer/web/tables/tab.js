@@ -1,6 +1,6 @@
 // The panel of the tables: fetches the module that shows them when it is first opened.
 import { element } from "../shared/elements.js";
-import { loadStyle } from "../shared/lazy.js";
+import { loadStyle } from "../shared/browser.js";
 
 export class TablesTab {
   /**

@@ -1,7 +1,7 @@
 // What the colours of events tell: the kind of work, as in the overview, the name, or the step.
 // The renderer asks for each name and, by steps, for each event.
 import { legend } from "../shared/elements.js";
-import { keep, recall } from "../shared/kept.js";
+import { keep, recall } from "../shared/browser.js";
 import { colorOf, colorOfStep, styleColor } from "./colors.js";
 
 const KEPT = "colors"; // Name in the browser's storage.
@@ -27,7 +27,7 @@ export class Coloring {
     this.kinds = null; // {rows, device, host}: a set, and maps from names to kinds.
     this.steps = null; // By worker: {begins, numbers} of its steps, in the order of time.
     this.run = null; // The run that these are of.
-    this.colors = Object.fromEntries(KINDS.map((kind) => [kind, styleColor(`--${kind}`)]));
+    this.colors = new Map(); // By kind, once they are needed: the page's style is complete then.
     this.mode = "kind";
     view.renderer.coloring = this;
     if (!choice) return;
@@ -104,7 +104,12 @@ export class Coloring {
     const kind = this.kinds.rows.has(row)
       ? (this.kinds.device.get(name) ?? "compute")
       : this.kinds.host.get(name);
-    return kind ? this.colors[kind] : colorOf(name);
+    return kind ? this.ofKind(kind) : colorOf(name);
+  }
+
+  ofKind(kind) {
+    if (!this.colors.has(kind)) this.colors.set(kind, styleColor(`--${kind}`));
+    return this.colors.get(kind);
   }
 
   /** The colour of an event that begins at `ps` on a row: that of its worker's step. */

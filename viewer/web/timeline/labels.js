@@ -1,7 +1,7 @@
 // The names of rows and sections beside the timeline. They are real buttons, so that keyboards and
 // screen readers reach them; only those in sight exist.
 import { element } from "../shared/elements.js";
-import { count } from "../shared/format.js";
+import { several } from "../shared/format.js";
 import { SECTION } from "./layout.js";
 
 // Before the name of a worker that holds up the others, so that colour is not all that tells it.
@@ -109,7 +109,7 @@ export class Labels {
     name.dataset.key = `row ${item.row}`;
     const lanes = row.lanes > 1 ? `, ${row.lanes} lanes` : "";
     const whose = worker ? `${worker}${odd ? ", which holds up the others" : ""}: ` : "";
-    name.title = `${whose}${row.name}: ${count(row.events)} events${lanes}.`;
+    name.title = `${whose}${row.name}: ${several(row.events, "event")}${lanes}.`;
     if (this.actions.openTable) {
       name.title += " Click for a table.";
       name.onclick = () => this.actions.openTable(item.row);

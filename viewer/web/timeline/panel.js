@@ -1,11 +1,11 @@
 // The pane below the timeline: details of an event, sums of a selection, tables. Names come from
 // traces, which may be hostile, so they are only ever set as text.
-import { countOf, textOf, timeOf } from "../shared/column.js";
+import { copy } from "../shared/browser.js";
+import { column, countOf, textOf, timeOf } from "../shared/column.js";
 import { compareLink } from "../shared/compare_link.js";
-import { copy } from "../shared/copy.js";
 import { element, table } from "../shared/elements.js";
 import { amount, count, exact, several, time } from "../shared/format.js";
-import { Sheet } from "../shared/sheet.js";
+import { copyRows, Sheet } from "../shared/sheet.js";
 import { shortKernel } from "../shared/short_name.js";
 import { xprofLink } from "./graph.js";
 import { sectionOf } from "./layout.js";
@@ -29,11 +29,14 @@ const NO_STEPS =
 
 const SUM_COLUMNS = [
   { ...textOf("Name", "name"), write: shortKernel },
+  textOf("Worker", "worker"),
   countOf("Occurrences", "count"),
   timeOf("Wall duration", "wallPs"),
   timeOf("Self time", "selfPs"),
   timeOf("Average wall duration", ({ wallPs, count: n }) => wallPs / n),
 ];
+
+export const MAX_COPIED = 10_000; // Events of a list, as many as the server answers.
 
 // Lists stay beside the details of what is chosen from them.
 const LISTS = ["found", "table", "compare"];
@@ -51,6 +54,7 @@ export class Panel {
       this.hide();
       actions.closed();
     };
+    this.apart = false; // Whether the selected events of each worker are summed up by themselves.
     this.xprof = ""; // The address of XProf's page, if the server knows it.
   }
 
@@ -76,6 +80,7 @@ export class Panel {
 
   /** Hides what is shown of these kinds; without kinds, everything. */
   hide(...kinds) {
+    if (!this.isOpen) return;
     for (const part of [this.list, this.details]) {
       if (kinds.length > 0 && !kinds.includes(part.kind)) continue;
       part.kind = part.title = "";
@@ -175,25 +180,47 @@ export class Panel {
     return button;
   }
 
-  /** Sums of the selected events, [{name, count, wallPs, selfPs}]. */
-  selection(title, sums) {
+  /** Sums of the selected events, [{name, worker, count, wallPs, selfPs}], some of which may be of one name. */
+  selection(title, parts) {
+    const apart = this.apart && new Set(parts.map(({ worker }) => worker)).size > 1;
+    const sums = sumsBy(apart ? ["name", "worker"] : ["name"], parts);
     const total = (field) => sums.reduce((sum, entry) => sum + entry[field], 0);
-    const events = `${several(total("count"), "event")}, ${several(sums.length, "name")}`;
+    const names = new Set(sums.map(({ name }) => name)).size;
+    const events = `${several(total("count"), "event")}, ${several(names, "name")}`;
     const times = `wall ${time(total("wallPs"))}, self ${time(total("selfPs"))}`;
-    const sheet = new Sheet("Selected events", SUM_COLUMNS, sums, { order: "Self time" });
-    const button = element("button", "Copy as CSV");
-    button.onclick = async () => (button.textContent = capitalized(await sheet.copy("selection")));
+    const columns = SUM_COLUMNS.filter(({ head }) => apart || head !== "Worker");
+    const sheet = new Sheet("Selected events", columns, sums, { order: "Self time" });
     const note = element("p", `${events}; ${times} `, "note");
-    note.append(button);
+    note.append(
+      copyButton(() => sheet.copy("selection")),
+      " ",
+      this.workersApart(title, parts),
+    );
     this.show("selection", title, note, sheet.element);
+  }
+
+  /** A button that sums up each worker by itself, or all together again; if there are several. */
+  workersApart(title, parts) {
+    if (new Set(parts.map(({ worker }) => worker)).size < 2) return "";
+    const button = element("button", "By worker", "toggle");
+    button.setAttribute("aria-pressed", String(this.apart));
+    button.onclick = () => {
+      this.apart = !this.apart;
+      this.selection(title, parts);
+      this.details.element.querySelector(".toggle").focus();
+    };
+    return button;
   }
 
   /**
    * Events of a row, or hits of a search: by their start or, if they are `longest`, by duration.
-   * list(longest) shows them in another order, more() the next ones; each may be null.
+   * list(longest) shows them in another order, more() the next ones, all() resolves to all of them,
+   * about which `note` is a sentence; each may be null.
    */
-  events(kind, title, description, hits, { longest = false, list, more }) {
+  events(kind, title, description, hits, { longest = false, list, more, all, note = "" }) {
     const because = hits.some((hit) => hit.matched);
+    const columns = eventColumns(description);
+    const places = columns.slice(3);
     const rows = hits.map((hit) => {
       const button = element("button", shortKernel(hit.name));
       button.title = hit.name;
@@ -203,19 +230,19 @@ export class Panel {
         button,
         exact(hit.beginPs),
         exact(hit.durationPs),
-        description.rows[hit.row].name.replace(LONG_KINDS, ""),
-        sectionOf(description.rows[hit.row]),
-        description.workers[hit.worker].name,
+        ...places.map(({ of }) => of(hit)),
         ...(because ? [reasonOf(hit)] : []),
       ];
     });
     const next = more && element("p", "", "note");
     if (next) next.append(this.nextButton(more));
-    const heads = ["Name", "Start", "Duration", "Row", "Section", "Worker"];
+    const heads = columns.map(({ head }) => head);
     if (because) heads.push("Matches");
     const node = table(`Events by ${longest ? "duration" : "start time"}`, heads, rows);
     if (list) this.offerOrders(node, longest, list);
-    this.show(kind, title, node, next);
+    const head = all && element("p", note && `${note} `, "note");
+    if (all) head.append(copyButton(async () => copyRows(columns, await all(), "events")));
+    this.show(kind, title, head, node, next);
   }
 
   nextButton(more) {
@@ -288,6 +315,30 @@ function makePart(id) {
 /** Text that tells an event from all others; the server reads it, too. */
 export function keyOf({ row, track, ordinal }) {
   return `${row}:${track}:${ordinal}`;
+}
+
+/** Sums of those that are equal in these fields. */
+function sumsBy(fields, parts) {
+  const sums = new Map();
+  for (const part of parts) {
+    const key = JSON.stringify(fields.map((field) => part[field]));
+    const sum = sums.get(key) ?? { ...part, count: 0, wallPs: 0, selfPs: 0 };
+    for (const field of ["count", "wallPs", "selfPs"]) sum[field] += part[field];
+    sums.set(key, sum);
+  }
+  return [...sums.values()];
+}
+
+/** The columns of a list of events, which the server has found. */
+function eventColumns({ rows, workers }) {
+  return [
+    textOf("Name", "name"),
+    timeOf("Start", "beginPs"),
+    timeOf("Duration", "durationPs"),
+    column("Row", ({ row }) => rows[row].name.replace(LONG_KINDS, "")),
+    column("Section", ({ row }) => sectionOf(rows[row])),
+    column("Worker", ({ worker }) => workers[worker].name),
+  ];
 }
 
 /** What of a hit matches, if it is not the name. */
@@ -380,6 +431,17 @@ function copier(name, facts) {
     const lines = [name, ...facts.map((fact) => fact.join(": "))];
     const copied = await copy(`${lines.join("\n")}\n`, "event.txt");
     button.textContent = copied ? "Copied" : "Saved as a file";
+  };
+  return button;
+}
+
+/** A button that calls copyAll(), and shows what that tells it has done. */
+function copyButton(copyAll) {
+  const button = element("button", "Copy as CSV");
+  button.onclick = async () => {
+    button.disabled = true; // The events may be long in coming.
+    button.textContent = capitalized(await copyAll().catch(({ message }) => message));
+    button.disabled = false;
   };
   return button;
 }

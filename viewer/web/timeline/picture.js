@@ -1,5 +1,5 @@
 // The view as a PNG file. The rows' names stand beside the canvas, so they are written once more.
-import { save } from "../shared/copy.js";
+import { save } from "../shared/browser.js";
 
 /** Draws the canvas with the names, `width` pixels wide, to the left of it. */
 function draw(view, width) {

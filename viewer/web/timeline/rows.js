@@ -1,6 +1,7 @@
 // What users do with rows: open, close, pin and filter them, and read their events as a table.
+import { several } from "../shared/format.js";
 import { sectionOf } from "./layout.js";
-import { keyOf } from "./panel.js";
+import { keyOf, MAX_COPIED } from "./panel.js";
 
 const MAX_TABLE_EVENTS = 100; // On one page of a table.
 
@@ -89,12 +90,14 @@ export class Rows {
       if (isLate()) return;
       const { name } = description.rows[row];
       const more = () => this.openTable(row, { longest, last: hits.at(-1) });
+      const all = { rows: String(row), limit: MAX_COPIED, order };
       this.panel.events("table", `Events of ${name}`, description, hits, {
         longest,
         list: (wanted) => this.openTable(row, { longest: wanted }),
         more: hits.length === MAX_TABLE_EVENTS ? more : null,
+        all: async () => (await api.get("events", all)).hits,
       });
-      this.notices.say(`${hits.length} events of ${name}`);
+      this.notices.say(`${several(hits.length, "event")} of ${name}`);
     } catch (error) {
       if (!isLate()) this.notices.tell(error.message);
     }

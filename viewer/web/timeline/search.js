@@ -1,7 +1,7 @@
 // Finding events by name, full name and arguments, over the whole run and all workers. Names are
 // answered at once; arguments are searched next, because every event has to be read for them.
-import { count, several } from "../shared/format.js";
-import { keyOf } from "./panel.js";
+import { count, several, time } from "../shared/format.js";
+import { keyOf, MAX_COPIED } from "./panel.js";
 
 const TYPING_MS = 200; // Rest after a key before the server is asked.
 const MAX_HITS = 100;
@@ -192,12 +192,15 @@ export class Search {
     this.highlight([...names, ...hits.map((hit) => hit.name)]);
     if (hits.length > 0) {
       const from = wrapped ? ", from the other end" : "";
-      const title = `${found} match “${this.text}”${from}`;
+      const match = found === "1 event" ? "matches" : "match";
+      const title = `${found} ${match} “${this.text}”${from}`;
       const next = () => this.list(longest, hits.at(-1));
       this.panel.events("found", title, this.view.run.description, hits, {
         longest,
         list: this.totals && ((wanted) => this.list(wanted)),
         more: this.totals && hits.length === MAX_HITS ? next : null,
+        all: this.totals && (() => this.all(longest)),
+        note: this.totals && lengthsText(this.totals.lengths),
       });
     } else if (!more && this.panel.shows("found")) {
       this.panel.hide("found");
@@ -256,6 +259,13 @@ export class Search {
     return this.view.run.api.get("find", question, this.asking.signal);
   }
 
+  /** All hits of the run, or as many as one answer has. */
+  async all(longest) {
+    const order = longest ? "duration" : "start";
+    const question = { ...this.questionOf("all"), count: 0, order, limit: MAX_COPIED };
+    return (await this.view.run.api.get("find", question)).hits;
+  }
+
   questionOf(where) {
     const [regex, match] = [this.regex, this.matchCase].map(Number);
     return { q: this.text, regex, case: match, in: where, limit: MAX_HITS };
@@ -274,4 +284,12 @@ export class Search {
       return null;
     }
   }
+}
+
+/** How long all hits are; empty if that is not known. */
+function lengthsText(lengths) {
+  if (!lengths) return "";
+  const { count: number, leastPs, mostPs, sumPs } = lengths;
+  if (number === 1 || mostPs === 0) return "";
+  return `${time(leastPs)} to ${time(mostPs)}, on average ${time(sumPs / number)}, together ${time(sumPs)}.`;
 }

@@ -1,5 +1,5 @@
 // What is selected.
-import { count, exact } from "../shared/format.js";
+import { exact, several } from "../shared/format.js";
 import { MIN_SPAN } from "./view.js";
 
 const NOT_FOUND = 404;
@@ -112,13 +112,22 @@ export class Selection {
       this.notices.say(`${name}, ${exact(durationPs)}, on ${line}`);
       this.flows.showEvent(this.single);
     } else {
-      this.showSums(this.events.length, sumByName(this.events));
+      this.showSums(
+        this.events.length,
+        this.events.map(({ name, worker, durationPs, selfPs }) => ({
+          name,
+          worker,
+          count: 1,
+          wallPs: durationPs,
+          selfPs,
+        })),
+      );
     }
     this.view.settle();
   }
 
   showSums(number, sums) {
-    const title = `${count(number)} events selected`;
+    const title = `${several(number, "event")} selected`;
     this.panel.selection(title, sums);
     this.notices.say(title);
   }
@@ -176,7 +185,11 @@ export class Selection {
     this.range = { begin: answer.beginPs, end: answer.endPs };
     this.shades = boxes.map(({ begin, end }) => ({ begin, end }));
     this.flows.hideEvent();
-    this.showSums(answer.count, answer.names);
+    const { workers } = this.view.run.description;
+    this.showSums(
+      answer.count,
+      answer.names.map((sum) => ({ ...sum, worker: workers[sum.worker].name })),
+    );
     this.view.settle();
   }
 
@@ -224,17 +237,4 @@ export class Selection {
 /** Whether two answers name the same event. */
 export function isSame(a, b) {
   return a.row === b.row && a.track === b.track && a.ordinal === b.ordinal;
-}
-
-/** [{name, count, wallPs, selfPs}] of events. */
-function sumByName(events) {
-  const sums = new Map();
-  for (const { name, durationPs, selfPs } of events) {
-    const sum = sums.get(name) ?? { name, count: 0, wallPs: 0, selfPs: 0 };
-    ++sum.count;
-    sum.wallPs += durationPs;
-    sum.selfPs += selfPs;
-    sums.set(name, sum);
-  }
-  return [...sums.values()];
 }

@@ -1,6 +1,6 @@
 // A line that is dragged to give the parts on its two sides more or less room. With the keyboard,
 // arrows move it and Home and End go to its limits. The browser keeps where it was left.
-import { forget, keep, recall } from "../shared/kept.js";
+import { forget, keep, recall } from "../shared/browser.js";
 
 const STEP = 24; // Pixels of an arrow key.
 
@@ -16,6 +16,7 @@ export class Splitter {
     this.get = get;
     this.set = set;
     this.limits = limits;
+    this.before = 0; // The size before it was made as large as it may be; 0 = it was not.
     element.addEventListener("pointerdown", (event) => {
       if (event.button !== 0) return;
       element.setPointerCapture(event.pointerId);
@@ -60,6 +61,15 @@ export class Splitter {
 
   keep() {
     keep(this.name, String(Math.round(this.get())));
+  }
+
+  /** As large as it may be; then, as it was before. */
+  toggle() {
+    const size = this.get();
+    const [, most] = this.limits();
+    this.resize(this.before || most);
+    this.before = this.before ? 0 : size;
+    this.keep();
   }
 
   /** Goes back to the size that the page has by itself. */

@@ -32,6 +32,8 @@ export class Strip {
     const { run } = this.view;
     this.answer = null;
     this.draw();
+    await run.store.begun; // The server is not kept from what is in sight.
+    if (run !== this.view.run) return;
     const slots = Math.max(16, Math.min(4096, Math.round(this.canvas.clientWidth)));
     const bands = Math.max(1, Math.floor(this.canvas.clientHeight / BAND));
     // Without an answer the strip has its frame only, which is of use by itself.
@@ -73,6 +75,7 @@ export class Strip {
   /** Draws the strip anew: for another run, size or theme. */
   draw() {
     const { canvas, context, view } = this;
+    if (!view.run) return;
     const { theme } = view.renderer;
     const ratio = devicePixelRatio || 1;
     const width = canvas.clientWidth;
@@ -82,7 +85,6 @@ export class Strip {
     context.scale(ratio, ratio);
     context.fillStyle = `rgb(${theme.back})`;
     context.fillRect(0, 0, width, height);
-    if (!view.run) return;
     if (this.answer) this.drawBands(width, height, theme);
     const { window } = view.run.description;
     if (window) this.drawWindow(window, height, theme.mark);

@@ -8,6 +8,7 @@ const TILE_SLOTS = 512;
 const MAX_LEVEL = 56; // As in viewer/answers/tiles.h.
 const FIRST_RETRY_MS = 500;
 const LAST_RETRY_MS = 8000;
+const FIRST_MS = 100; // How long the first frame waits for the first tile.
 const MAX_REQUESTS = 3; // At once; more would delay what the next frame wants.
 const MAX_ROWS = 256; // In one request.
 const MAX_ITEMS = 6e6; // In memory, about 100 MB; the tiles that were drawn longest ago go first.
@@ -26,16 +27,6 @@ export function tileSpan(level) {
 export function unitOf(level) {
   return 2 ** Math.max(level - 6, 0);
 }
-
-function startWorker() {
-  const worker = new Worker("decoder.js", { type: "module" });
-  worker.onerror = () => {
-    worker.failed = true; // Before a store has it.
-  };
-  return worker;
-}
-// The decoder of the first run. It starts while the server still reads the run.
-let spare = startWorker();
 
 export class TileStore {
   /** Calls changed() when new tiles can be drawn, failed(message) when some cannot be loaded. */
@@ -58,22 +49,30 @@ export class TileStore {
     this.lacking = 0; // Tiles in sight that are not loaded.
     this.clock = 0; // Counts frames; a tile notes the last one that drew it.
     this.closed = false; // Another run is shown.
-    this.worker = spare ?? startWorker();
-    spare = null;
-    this.worker.onmessage = ({ data }) => this.take(data);
-    this.worker.onerror = () => this.goOnAlone();
-    if (this.worker.failed) this.goOnAlone();
+    this.worker = null; // Decodes what comes after the first tiles.
+    this.alone = false; // The worker could not be loaded, or has failed.
+    this.made = performance.now();
+    this.begun = new Promise((resolve) => (this.begin = resolve)); // The first answer has come.
   }
 
   close() {
     this.closed = true;
+    this.begin();
     this.worker?.terminate();
+  }
+
+  /** Starts the worker, when a tile is there: before, the worker's start would delay it. */
+  startWorker() {
+    this.worker = new Worker("decoder.js", { type: "module" });
+    this.worker.onmessage = ({ data }) => this.take(data);
+    this.worker.onerror = () => this.goOnAlone();
   }
 
   /** The worker could not be loaded, or has failed: the page decodes by itself from now on. */
   goOnAlone() {
     this.worker.terminate();
     this.worker = null;
+    this.alone = true;
     for (const [id, { url }] of this.waiting) this.decode(id, url);
   }
 
@@ -127,6 +126,11 @@ export class TileStore {
     }
   }
 
+  /** True while the first tile is about to come: a frame without it would only delay it. */
+  get begins() {
+    return this.items === 0 && !this.quiet && performance.now() - this.made < FIRST_MS;
+  }
+
   /** True when nothing is under way. */
   get quiet() {
     return this.waiting.size === 0;
@@ -142,8 +146,7 @@ export class TileStore {
     });
     this.waiting.set(id, { level, index, rows, url });
     for (const row of rows) this.asked.add(`${row}:${level}:${index}`);
-    // The first tiles are decoded here: the worker may not have started yet.
-    if (id === 1 || !this.worker) this.decode(id, url);
+    if (!this.worker) this.decode(id, url);
     else this.worker.postMessage({ id, url });
   }
 
@@ -160,6 +163,7 @@ export class TileStore {
     if (this.closed || !request) return; // It was decoded twice: by the worker and, when that failed, here.
     const { level, index, rows: asked } = request;
     this.waiting.delete(id);
+    this.begin();
     for (const row of asked) this.asked.delete(`${row}:${level}:${index}`);
     if (error) {
       this.failed(error);
@@ -169,6 +173,7 @@ export class TileStore {
       return;
     }
     this.failures = 0;
+    if (!this.worker && !this.alone) this.startWorker();
     for (const row of asked) {
       const tracks = rows.get(row) ?? [];
       const items = tracks.reduce((sum, track) => sum + track.items, 1);

@@ -1,6 +1,6 @@
 // The box of the tools. It stands above the rows' names, where no event is, until it is dragged
 // elsewhere by its grip; a double click on the grip brings it back. The browser keeps its place.
-import { forget, keep, recall } from "../shared/kept.js";
+import { forget, keep, recall } from "../shared/browser.js";
 
 const KEPT = "tools"; // Name in the browser's storage.
 const STEP = 16; // Pixels of an arrow key.

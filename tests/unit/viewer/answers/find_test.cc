@@ -271,6 +271,21 @@ TEST(Find, MarksThePartsOfTheRunThatHaveMatches) {
   }
 }
 
+TEST(Find, TellsHowLongTheMatchesAre) {
+  const LoadedRun run = MadeRun({LengthsPlane(500), LengthsPlane(500)});
+  for (const FindIn in : {FindIn::kNames, FindIn::kAll}) {
+    const Lengths even = Find(run, {.text = "even", .in = in, .limit = 1, .slots = 10}).lengths;
+    EXPECT_EQ(even.count, 500u);
+    EXPECT_EQ(even.least_ps, kUs);
+    EXPECT_EQ(even.most_ps, 7 * kUs);
+    std::int64_t sum = 0;
+    for (int i = 0; i < 500; i += 2) sum += 2 * (i * 5 % 7 + 1) * kUs;
+    EXPECT_EQ(even.sum_ps, sum);
+  }
+  EXPECT_EQ(Find(run, {.text = "even"}).lengths.count, 0u) << "nobody has asked";
+  EXPECT_EQ(Find(run, {.text = "no such event", .slots = 10}).lengths.count, 0u);
+}
+
 TEST(Find, TellsHowManyEventsWereNotRead) {
   const LoadedRun run = MadeRun({HostPlane(10'000)});
   FindRequest request{.text = "usual", .in = FindIn::kAll};

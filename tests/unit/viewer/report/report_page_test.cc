@@ -196,12 +196,14 @@ TEST(ReadReport, DeepNestingAndLongTextsTakeLittle) {
 }
 
 TEST(ReadReport, OperationsOfDevicesReplaceThoseOfTheHost) {
-  const auto ops_of = [](const std::vector<std::pair<std::string, std::string>>& ops) {
+  const auto ops_of = [](const std::vector<std::pair<std::string, std::string>>& ops,
+                         bool of_devices) {
     ReportJson report = {{"format", 1}, {"ops", ReportJson::array()}};
     for (const auto& [name, kind] : ops) report["ops"].push_back({{"name", name}, {"kind", kind}});
     std::vector<std::string> shown;
     const auto read = ReadReport(report.dump());
     for (const ReportJson& op : (*read)["ops"]) shown.push_back(op["name"]);
+    EXPECT_EQ((*read)["opsOfDevices"], of_devices);
     return shown;
   };
   EXPECT_THAT(ops_of({{"train", "host"},
@@ -209,9 +211,10 @@ TEST(ReadReport, OperationsOfDevicesReplaceThoseOfTheHost) {
                       {"gemm", "compute"},
                       {"next", "input"},
                       {"sum", "communication"},
-                      {"HtoD", "copy"}}),
+                      {"HtoD", "copy"}},
+                     /*of_devices=*/true),
               testing::ElementsAre("gemm", "sum", "HtoD"));
-  EXPECT_THAT(ops_of({{"train", "host"}, {"next", "input"}}),
+  EXPECT_THAT(ops_of({{"train", "host"}, {"next", "input"}}, /*of_devices=*/false),
               testing::ElementsAre("train", "next"));
 }
 
