@@ -26,8 +26,6 @@ constexpr Nanos kAskFor = kProfilerSendAhead;
 constexpr Nanos kLatestSend = milliseconds(100);
 constexpr Nanos kMinAsk = milliseconds(50);
 constexpr Nanos kConnectFor = milliseconds(50);  // For connections on the loopback.
-// For the answers of processes to be held, of which a busy one waits for its interpreter's lock.
-constexpr Nanos kHoldFor = milliseconds(120);
 // How long a server's age is remembered in case it becomes too busy to answer. It does not change
 // while the container runs.
 constexpr Nanos kBelieveFor = std::chrono::minutes(10);
@@ -267,7 +265,7 @@ FrameworkSource::Holds FrameworkSource::HoldProcesses(const v1::CapturePlan& pla
   }
   // Waits only after all have been asked: each may answer late, while a thread of its program holds
   // the interpreter's lock.
-  const MonoTime answered_by = clock_.MonoNow() + kHoldFor;
+  const MonoTime answered_by = clock_.MonoNow() + options_.hold_for;
   for (const auto& hold : holds) {
     if (hold != nullptr) hold->Await(std::max(answered_by - clock_.MonoNow(), Nanos{0}));
   }

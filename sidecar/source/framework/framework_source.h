@@ -30,6 +30,9 @@ struct FrameworkOptions {
   // none. An address of `addresses` on which such a process listens is not asked: the process is
   // recorded as it announced.
   std::string announced_in{};
+  // How long processes that announced themselves may take to answer that their profiler is held. A
+  // busy one waits for its interpreter's lock.
+  Nanos hold_for = std::chrono::milliseconds(120);
   // Keep the TPUs of the servers in `addresses` recorded while no capture runs, so that captures
   // can reach back. Those of processes that announced themselves are left alone.
   bool flight_recorder = false;
