@@ -40,6 +40,12 @@ bool MayWaitInTransfer(const StackThread& thread) {
   return Contains(thread.wchan, "futex") && !in_library;
 }
 
+Verdict MovesOn(std::string reason) {
+  Verdict verdict{.kind = StallClass::kProgressing, .confidence = Confidence::kProbably};
+  verdict.reason = std::move(reason);
+  return verdict;
+}
+
 class Judge {
  public:
   explicit Judge(const JobEvidence& evidence) : evidence_(evidence), view_(ViewOf(evidence)) {}
@@ -133,12 +139,6 @@ class Judge {
 
   static Verdict Unknown(std::string reason) {
     Verdict verdict;
-    verdict.reason = std::move(reason);
-    return verdict;
-  }
-
-  static Verdict MovesOn(std::string reason) {
-    Verdict verdict{.kind = StallClass::kProgressing, .confidence = Confidence::kProbably};
     verdict.reason = std::move(reason);
     return verdict;
   }
