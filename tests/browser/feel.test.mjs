@@ -755,13 +755,17 @@ for (const [name, loads] of [
         constructor(url, options) {
           super(isFound ? url : "/nothing-is-here.js", options);
           globalThis.decoder = this;
+          this.addEventListener("error", () => (globalThis.failed = true));
         }
       };
     }, loads);
     await page.reload();
     await idle(page);
-    await page.waitForFunction(() => globalThis.decoder);
-    await until(() => loads || page.troubles.length > 0);
+    await page.waitForFunction(
+      (found) => globalThis.decoder && (found || globalThis.failed),
+      {},
+      loads,
+    );
     if (loads) await page.evaluate(() => globalThis.decoder.dispatchEvent(new Event("error")));
     page.troubles.length = 0; // The browser notes the missing file.
     await hold(page, "w", 900);
