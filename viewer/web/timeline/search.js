@@ -291,5 +291,7 @@ function lengthsText(lengths) {
   if (!lengths) return "";
   const { count: number, leastPs, mostPs, sumPs } = lengths;
   if (number === 1 || mostPs === 0) return "";
-  return `${time(leastPs)} to ${time(mostPs)}, on average ${time(sumPs / number)}, together ${time(sumPs)}.`;
+  const all = `together ${time(sumPs)}.`;
+  if (leastPs === mostPs) return `Each ${time(mostPs)}, ${all}`;
+  return `${time(leastPs)} to ${time(mostPs)}, on average ${time(sumPs / number)}, ${all}`;
 }
