@@ -3,7 +3,6 @@
 import gzip
 import importlib.util
 import json
-import os
 import random
 import re
 import shutil
@@ -14,7 +13,8 @@ from pathlib import Path
 
 from tests.bench import bars
 from tests.bench.engine import median
-from tests.support.processes import BIN, BUILD, PYTHON, ROOT, memory
+from tests.support.browser import in_browser
+from tests.support.processes import BIN, PYTHON, memory
 
 ROWS, WIDTH = 64, 1600
 PAGES = 20
@@ -39,10 +39,7 @@ print(json.dumps({"cold": cold, "reply": sorted(a[0] for a in asked)[5], "bytes"
 
 
 def browser(*arguments):
-    done = subprocess.run(["node", ROOT / "tests/browser/bench.mjs", *map(str, arguments)], capture_output=True, text=True, timeout=900,
-                          env={**os.environ, "STROBE_BROWSER": str(BUILD / "tools/browser"), "STROBE_SHOTS": str(BUILD / "shots")})
-    assert done.returncode == 0, done.stderr[-2000:]
-    return json.loads(done.stdout.splitlines()[-1])
+    return json.loads(in_browser("bench.mjs", *arguments, timeout=900).splitlines()[-1])
 
 
 class View:

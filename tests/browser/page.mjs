@@ -15,6 +15,7 @@ mkdirSync(SHOTS, { recursive: true });
 /** Starts a browser that can connect only to this machine. */
 export function launch(...flags) {
   return puppeteer.launch({
+    pipe: true, // Chromium ends with whoever holds the other end, also one that was killed.
     executablePath: process.env.STROBE_CHROMIUM ?? "/usr/bin/chromium",
     args: [
       "--no-sandbox",

@@ -3,7 +3,6 @@ changed between two runs; and its pages, read by a Markdown parser, an HTML pars
 
 import html.parser
 import json
-import os
 import shutil
 import subprocess
 
@@ -11,7 +10,8 @@ import markdown_it
 import pytest
 
 from tests.support import gpu_trace
-from tests.support.processes import BIN, BUILD, ROOT
+from tests.support.browser import in_browser
+from tests.support.processes import BIN, BUILD
 
 TRAINS = """
 import json, sys, time
@@ -325,7 +325,4 @@ def test_html_is_one_file_without_markup_of_the_trace(two_runs, tmp_path):
         assert text.count("<svg") >= 3
         pages.append(tmp_path / f"{name}.html")
         pages[-1].write_text(text)
-    done = subprocess.run(["node", "--test", ROOT / "tests/browser/report.test.mjs"], capture_output=True, text=True, timeout=120,
-                          env={**os.environ, "STROBE_REPORTS": json.dumps([page.as_uri() for page in pages]),
-                               "STROBE_BROWSER": str(BUILD / "tools/browser"), "STROBE_SHOTS": str(BUILD / "shots")})
-    assert done.returncode == 0, done.stdout[-12_000:] + done.stderr[-2_000:]
+    in_browser("report.test.mjs", timeout=120, STROBE_REPORTS=json.dumps([page.as_uri() for page in pages]))

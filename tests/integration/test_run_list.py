@@ -5,7 +5,6 @@ import hashlib
 import http.server
 import importlib.util
 import json
-import os
 import subprocess
 import threading
 import urllib.parse
@@ -14,8 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.browser import in_browser
 from tests.support.perfetto import perfetto
-from tests.support.processes import BIN, BUILD, ROOT, wait_until
+from tests.support.processes import BIN, wait_until
 from tests.support.store_gate import StoreGate
 from tests.support.stores import Versity, strobe_env
 from tests.support.traces import write_run
@@ -78,9 +78,7 @@ def listed(view, query="", least=0):
 
 def test_the_page(view):
     listed(view)
-    done = subprocess.run(["node", "--test", ROOT / "tests/browser/runs.test.mjs"], capture_output=True, text=True, timeout=300,
-                          env={**os.environ, "STROBE_VIEW": view.url, "STROBE_BROWSER": str(BUILD / "tools/browser"), "STROBE_SHOTS": str(BUILD / "shots")})
-    assert done.returncode == 0, done.stdout[-12_000:] + done.stderr[-2_000:]
+    in_browser("runs.test.mjs", timeout=300, STROBE_VIEW=view.url)
 
 
 def test_search_and_pages(view):

@@ -14,9 +14,10 @@ from types import SimpleNamespace
 
 import pytest
 
+from tests.support.browser import in_browser
 from tests.support.control_plane import Kubectl
 from tests.support.ports import free_port
-from tests.support.processes import BIN, BUILD, ROOT, high_water, wait_until
+from tests.support.processes import BIN, ROOT, high_water, wait_until
 from tests.support.rights import await_bindings, grant, user_named
 from tests.support.serving import Nginx, Proxies, Serve, serve_config
 from tests.support.tls import issue
@@ -211,10 +212,7 @@ def test_a_real_proxy_passes_who_has_logged_in(serve, behind):
     assert through(behind.nginx, "jane", "wrong")[0] == 401
     forged = {"X-Forwarded-User": "jane", "X-Forwarded-Groups": "b-team", "x-forwarded-groups": "b-team"}
     assert through(behind.nginx, "eve", "e", **forged) == (200, [])
-    done = subprocess.run(["node", "--test", ROOT / "tests/browser/serve.test.mjs"], capture_output=True, text=True, timeout=120,
-                          env={**os.environ, "STROBE_PROXY": f"127.0.0.1:{behind.nginx.port}", "STROBE_RUN": f"team-a/{ALPHA}", "STROBE_HIDDEN": "bravo",
-                               "STROBE_BROWSER": str(BUILD / "tools/browser"), "STROBE_SHOTS": str(BUILD / "shots")})
-    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
+    in_browser("serve.test.mjs", timeout=120, STROBE_PROXY=f"127.0.0.1:{behind.nginx.port}", STROBE_RUN=f"team-a/{ALPHA}", STROBE_HIDDEN="bravo")
 
 
 def test_the_service_refuses_to_start_where_anybody_could_name_a_user(logdirs, kubeconfig, tmp_path):

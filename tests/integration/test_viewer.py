@@ -19,7 +19,8 @@ from pathlib import Path
 import pytest
 
 from tests.support import straggler_run
-from tests.support.processes import BIN, BUILD, ROOT, wait_until
+from tests.support.browser import in_browser
+from tests.support.processes import BIN, ROOT, wait_until
 from tests.support.stores import Versity, strobe_env
 from tests.support.traces import MS, US, PlaneWriter, hlo_proto, write_run
 from tests.support.viewer import View
@@ -49,23 +50,16 @@ def view(session_group, logdir, tmp_path_factory):
     return view
 
 
-def node(script, view, **env):
-    done = subprocess.run(["node", "--test", ROOT / "tests/browser" / script], capture_output=True, text=True, timeout=540,
-                          env={**os.environ, "STROBE_VIEW": view.url, "STROBE_BROWSER": str(BUILD / "tools/browser"),
-                               "STROBE_SHOTS": str(BUILD / "shots"), **env})
-    assert done.returncode == 0, done.stdout[-12_000:] + done.stderr[-2_000:]
-
-
 def test_every_feature_of_the_page(view):
-    node("viewer.test.mjs", view)
+    in_browser("viewer.test.mjs", STROBE_VIEW=view.url)
 
 
 def test_the_feel_of_the_page(view):
-    node("feel.test.mjs", view)
+    in_browser("feel.test.mjs", STROBE_VIEW=view.url)
 
 
 def test_going_back_aligning_and_fingers(view):
-    node("moves.test.mjs", view)
+    in_browser("moves.test.mjs", STROBE_VIEW=view.url)
 
 
 def test_the_overview_of_a_run(session_group, tmp_path, protos):
@@ -83,7 +77,7 @@ def test_the_overview_of_a_run(session_group, tmp_path, protos):
     view.loaded()
     assert view.json("/api/report")["state"] == "none", "it is computed only when it is asked for"
     assert view.json("/api/report?run=stored")["state"] == "stored"
-    node("overview.test.mjs", view, STROBE_WITNESS=str(tmp_path / "witness.json"))
+    in_browser("overview.test.mjs", STROBE_VIEW=view.url, STROBE_WITNESS=str(tmp_path / "witness.json"))
 
 
 def test_the_overview_of_a_job_that_stood_still(session_group, tmp_path):
@@ -108,7 +102,7 @@ def test_the_overview_of_a_job_that_stood_still(session_group, tmp_path):
     (tmp_path / "witness.json").write_text(json.dumps({"verdict": verdict, "stacks": stacks}))
     view = View(session_group, "stall", tmp_path / "logs/plugins/profile/stood", "--cache", "none")
     assert view.json("/api/report?make=always")["evidence"]["lines"] == verdict["text"].rstrip("\n").split("\n")
-    node("stall.test.mjs", view, STROBE_WITNESS=str(tmp_path / "witness.json"))
+    in_browser("stall.test.mjs", STROBE_VIEW=view.url, STROBE_WITNESS=str(tmp_path / "witness.json"))
 
 
 def shifted_worker(random, late_ns):
@@ -174,7 +168,7 @@ def test_the_page_shows_what_is(session_group, tmp_path, protos):
     events += [{"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 1, "tid": 1, "ts": 1e6 + 10_000 * i + 10, "dur": 50} for i in range(12)]
     (runs["torch"] / "rank0.pt.trace.json").write_text(json.dumps({"traceEvents": events, "schemaVersion": 1}))
     view = View(session_group, "truth", tmp_path, "--cache", "none")
-    node("truth.test.mjs", view, STROBE_MADE=str(tmp_path / "made.json"))
+    in_browser("truth.test.mjs", STROBE_VIEW=view.url, STROBE_MADE=str(tmp_path / "made.json"))
     found = view.json("/api/find?run=torch&q=ProfilerStep%236")
     assert (found["total"], [hit["name"] for hit in found["hits"]]) == (1, ["ProfilerStep#6"])
 
@@ -221,7 +215,7 @@ def test_flows_arguments_pools_and_graphs(session_group, tmp_path, protos):
     few = view.json(f"/api/arrows?rows={rows}&level=0&limit=100")
     assert few["total"] == few["drawn"] == 20_000 == sum(count for *_, count in few["bundles"]) and len(few["bundles"]) <= 100
     assert {r["plane"] for r in run["rows"] if r["name"] == "Framework Name Scope"} == {"/device:GPU:0", "/device:GPU:1"}
-    node("data.test.mjs", view)
+    in_browser("data.test.mjs", STROBE_VIEW=view.url)
 
 
 def test_every_xla_op_of_a_real_trace_has_its_graph(session_group, jax_trace):
@@ -245,7 +239,7 @@ def test_every_xla_op_of_a_real_trace_has_its_graph(session_group, jax_trace):
 
 def test_xprofs_own_page_works_against_this_server(view):
     xprof = Path(importlib.util.find_spec("xprof").origin).parent / "static"
-    node("xprof_page.test.mjs", view, STROBE_XPROF=str(xprof))
+    in_browser("xprof_page.test.mjs", STROBE_VIEW=view.url, STROBE_XPROF=str(xprof))
 
 
 def spans(data):

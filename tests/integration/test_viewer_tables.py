@@ -1,13 +1,13 @@
 """The viewer's tables against own computations, torch.profiler's key_averages() and strobe report, and its tab in Chromium."""
 
 import json
-import os
 import subprocess
 from collections import defaultdict
 
 import pytest
 
 from tests.support import gpu_trace
+from tests.support.browser import in_browser
 from tests.support.processes import BIN, BUILD, ROOT
 from tests.support.traces import write_run
 from tests.support.viewer import View
@@ -236,10 +236,8 @@ def test_the_tables_of_the_page(gpu_view, session_group, torch_run, gpu_run):
     memory.loaded()
     xprof = View(session_group, "xprof link", gpu_run[0], "--cache", "none", "--xprof", "http://127.0.0.1:9/")
     xprof.loaded()
-    done = subprocess.run(["node", "--test", ROOT / "tests/browser/tables.test.mjs"], capture_output=True, text=True, timeout=540, env={
-        **os.environ, "STROBE_VIEW": gpu_view.url, "STROBE_MEMORY": memory.url, "STROBE_LINKED": xprof.url,
-        "STROBE_WITNESS": str(gpu_run[0].parent / "witness.json"), "STROBE_BROWSER": str(BUILD / "tools/browser"), "STROBE_SHOTS": str(BUILD / "shots")})
-    assert done.returncode == 0, done.stdout[-12_000:] + done.stderr[-2_000:]
+    in_browser("tables.test.mjs", STROBE_VIEW=gpu_view.url, STROBE_MEMORY=memory.url, STROBE_LINKED=xprof.url,
+               STROBE_WITNESS=str(gpu_run[0].parent / "witness.json"))
 
 
 def deep_rank():
@@ -267,9 +265,7 @@ def test_one_rank_with_deep_stacks(session_group, tmp_path):
     (tmp_path / "rank0.trace.json").write_text(json.dumps(deep_rank()))
     view = View(session_group, "deep", tmp_path / "rank0.trace.json", "--cache", "none")
     view.loaded()
-    done = subprocess.run(["node", "--test", ROOT / "tests/browser/stacks.test.mjs"], capture_output=True, text=True, timeout=540, env={
-        **os.environ, "STROBE_VIEW": view.url, "STROBE_BROWSER": str(BUILD / "tools/browser"), "STROBE_SHOTS": str(BUILD / "shots")})
-    assert done.returncode == 0, done.stdout[-12_000:] + done.stderr[-2_000:]
+    in_browser("stacks.test.mjs", STROBE_VIEW=view.url)
 
 
 def by_step(trace):
@@ -303,7 +299,4 @@ def test_two_runs_and_two_workers_side_by_side(gpu_view, session_group, gpu_run,
         "steps": [[number] for number in numbers], "begins": list(zip(begins_a, begins_b, strict=True)),
         "stream": rows[stream]["name"], "events": [{key: hit[key] for key in ("name", "beginPs", "durationPs")} for hit in (work[0], other, work[-1])]}
     (tmp_path / "witness.json").write_text(json.dumps(witness))
-    done = subprocess.run(["node", "--test", ROOT / "tests/browser/compare.test.mjs"], capture_output=True, text=True, timeout=540, env={
-        **os.environ, "STROBE_VIEW": view.url, "STROBE_RANKS": gpu_view.url, "STROBE_WITNESS": str(tmp_path / "witness.json"),
-        "STROBE_BROWSER": str(BUILD / "tools/browser"), "STROBE_SHOTS": str(BUILD / "shots")})
-    assert done.returncode == 0, done.stdout[-12_000:] + done.stderr[-2_000:]
+    in_browser("compare.test.mjs", STROBE_VIEW=view.url, STROBE_RANKS=gpu_view.url, STROBE_WITNESS=str(tmp_path / "witness.json"))
