@@ -209,11 +209,13 @@ test("a row leads to its place in the timeline", async () => {
 test("a kernel's details show how it came to run, and can be copied", async () => {
   page = await listen(browser);
   await page.goto(`${URL_}#tab=timeline&find=gemm_2`);
-  await page.waitForSelector("#panel-list tbody button");
-  await page.click("#panel-list tbody button");
+  // The list is drawn again when more is known, also between a look for its button and a click on it.
   await page.waitForFunction(
-    () => document.getElementById("panel-title").textContent === "gemm_2",
-    { polling: 20 },
+    () => {
+      document.querySelector("#panel-list tbody button")?.click();
+      return document.getElementById("panel-title").textContent === "gemm_2";
+    },
+    { polling: 100 },
   );
   const details = await text(page, "#panel-details");
   assert.match(details, /Launch and call stackLaunchcudaLaunchKernel/);
