@@ -13,7 +13,6 @@
 #include "collector/trace/digest/collective_rows.h"
 #include "collector/trace/digest/collectives.h"
 #include "collector/trace/digest/device_lines.h"
-#include "collector/trace/digest/event_times.h"
 #include "collector/trace/digest/time_sweep.h"
 #include "collector/trace/tally/track_reader.h"
 #include "collector/trace/xplane/names.h"
@@ -270,12 +269,8 @@ class DeviceTally {
   }
 
   absl::Status AddLaunch(const index::Row& row, const index::Entry& entry, TallyRow& kernel) {
-    ASSIGN_OR_RETURN(const std::string_view bytes, gathering_.source.BytesOf(row, entry));
-    std::string_view details;
-    xplane::Event event;
-    RETURN_IF_ERROR(digest::ReadEvent(
-        bytes, event, [this](std::int64_t id) { return id == details_id_; },
-        [&](const digest::RawStat& stat) { details = digest::TextOfStat(*plane_names_, stat); }));
+    ASSIGN_OR_RETURN(const std::string_view details,
+                     gathering_.source.TextOf(*plane_names_, row, entry, details_id_));
     if (details.empty()) return absl::OkStatus();
     const std::size_t at = details.find(kOccupancy);
     const std::string_view launch = details.substr(0, at);

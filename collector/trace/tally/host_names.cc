@@ -1,6 +1,5 @@
 #include "collector/trace/tally/host_names.h"
 
-#include "collector/trace/digest/event_times.h"
 #include "collector/trace/xplane/device_names.h"
 #include "common/base/status_macros.h"
 
@@ -51,13 +50,8 @@ absl::StatusOr<HostKind> ReadHostKind(const Source& source, const index::Row& ro
                                       const index::Entry& entry) {
   const xplane::Plane* plane = source.PlaneOf(row);
   if (plane == nullptr) return absl::DataLossError("the index does not fit the trace");
-  ASSIGN_OR_RETURN(const std::string_view bytes, source.BytesOf(row, entry));
-  const std::int64_t category_id = plane->StatId("cat");
-  std::string_view category;
-  xplane::Event event;
-  RETURN_IF_ERROR(digest::ReadEvent(
-      bytes, event, [&](std::int64_t id) { return id == category_id && id != 0; },
-      [&](const digest::RawStat& stat) { category = digest::TextOfStat(*plane, stat); }));
+  ASSIGN_OR_RETURN(const std::string_view category,
+                   source.TextOf(*plane, row, entry, plane->StatId("cat")));
   return HostKindOf(source.index->Text(entry.name), category);
 }
 

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "collector/trace/digest/classify.h"
-#include "collector/trace/digest/event_times.h"
 #include "collector/trace/tally/host_names.h"
 #include "collector/trace/tally/track_reader.h"
 #include "collector/trace/xplane/names.h"
@@ -133,15 +132,12 @@ class HostTally {
   }
 
   absl::Status AddShapes(const index::Row& row, const index::Entry& entry, TallyRow& called) const {
-    ASSIGN_OR_RETURN(const std::string_view bytes, gathering_.source.BytesOf(row, entry));
-    std::string_view shapes;
-    xplane::Event event;
-    RETURN_IF_ERROR(digest::ReadEvent(
-        bytes, event, [this](std::int64_t id) { return id == shapes_id_; },
-        [&](const digest::RawStat& stat) { shapes = digest::TextOfStat(*plane_names_, stat); }));
+    if (called.shapes_differ) return absl::OkStatus();  // No call can change that.
+    ASSIGN_OR_RETURN(const std::string_view shapes,
+                     gathering_.source.TextOf(*plane_names_, row, entry, shapes_id_));
     if (shapes.empty()) return absl::OkStatus();
     if (called.shapes.empty()) called.shapes = shapes;
-    called.shapes_differ = called.shapes_differ || called.shapes != shapes;
+    called.shapes_differ = called.shapes != shapes;
     return absl::OkStatus();
   }
 

@@ -215,8 +215,11 @@ class AllocatorReader {
     for (const index::Row& row : index_.rows()) {
       if (mask_ == 0 || row.kind == index::RowKind::kCounter || row.derived != 0) continue;
       if (!xplane::MayHaveThreads(index_.Text(index_.planes()[row.plane].name))) continue;
+      const xplane::Plane* plane = source_.PlaneOf(row);
+      if (plane == nullptr) return absl::DataLossError("the index does not fit the trace");
+      const MoveStats stats(*plane);
       for (std::uint32_t i = 0; i < row.tracks; ++i)
-        RETURN_IF_ERROR(ReadTrack(row, index_.tracks()[row.first_track + i]));
+        RETURN_IF_ERROR(ReadTrack(row, index_.tracks()[row.first_track + i], stats));
     }
     for (auto& [allocator, moves] : moves_) {
       if (curves.size() == kMaxCurves) break;
@@ -232,6 +235,24 @@ class AllocatorReader {
     double allocated = 0;  // By the allocator, afterwards.
     Followed what{};
   };
+  // The plane of an event, and the ids that tell of a move in it; 0: no event has that.
+  struct MoveStats {
+    explicit MoveStats(const xplane::Plane& of)
+        : plane(of),
+          allocator(of.StatId("allocator_name")),
+          allocated(of.StatId("bytes_allocated")),
+          size(of.StatId("allocation_bytes")),
+          address(of.StatId("addr")),
+          by(of.StatId("tf_op")) {}
+
+    bool Has(std::int64_t id) const {
+      return id != 0 &&
+             (id == allocator || id == allocated || id == size || id == address || id == by);
+    }
+
+    const xplane::Plane& plane;
+    const std::int64_t allocator, allocated, size, address, by;
+  };
 
   void FindNames() {
     for (std::uint32_t id = 0; id < index_.texts(); ++id) {
@@ -242,7 +263,7 @@ class AllocatorReader {
     }
   }
 
-  absl::Status ReadTrack(const index::Row& row, const index::Track& track) {
+  absl::Status ReadTrack(const index::Row& row, const index::Track& track, const MoveStats& stats) {
     absl::Status status;
     for (const index::Block& block : index_.blocks(track)) {
       if ((block.names & mask_) == 0) continue;
@@ -250,36 +271,26 @@ class AllocatorReader {
         return absl::CancelledError("nobody waits for the curves any more");
       index_.ForEachEntry(block, [&](const index::Entry& entry) {
         const bool moves = entry.name == allocation_ || entry.name == deallocation_;
-        if (moves && read_++ < kMaxFollowed) status.Update(ReadMove(row, entry));
+        if (moves && read_++ < kMaxFollowed) status.Update(ReadMove(row, entry, stats));
       });
       RETURN_IF_ERROR(status);
     }
     return status;
   }
 
-  absl::Status ReadMove(const index::Row& row, const index::Entry& entry) {
-    const xplane::Plane* plane = source_.PlaneOf(row);
-    if (plane == nullptr) return absl::DataLossError("the index does not fit the trace");
+  absl::Status ReadMove(const index::Row& row, const index::Entry& entry, const MoveStats& stats) {
     ASSIGN_OR_RETURN(const std::string_view bytes, source_.BytesOf(row, entry));
-    const std::int64_t name_id = plane->StatId("allocator_name"),
-                       allocated_id = plane->StatId("bytes_allocated"),
-                       size_id = plane->StatId("allocation_bytes"),
-                       address_id = plane->StatId("addr"), by_id = plane->StatId("tf_op");
     std::string_view allocator = index_.Text(index_.planes()[row.plane].name);
     Move move{.what = {.begin_ps = entry.begin_ps}};
     xplane::Event event;
     RETURN_IF_ERROR(digest::ReadEvent(
-        bytes, event,
-        [&](std::int64_t id) {
-          return id != 0 && (id == name_id || id == allocated_id || id == size_id ||
-                             id == address_id || id == by_id);
-        },
+        bytes, event, [&stats](std::int64_t id) { return stats.Has(id); },
         [&](const digest::RawStat& stat) {
-          if (stat.name_id == name_id) allocator = digest::TextOfStat(*plane, stat);
-          if (stat.name_id == allocated_id) move.allocated = static_cast<double>(stat.value);
-          if (stat.name_id == size_id) move.what.bytes = std::max<std::int64_t>(stat.value, 0);
-          if (stat.name_id == address_id) move.address = stat.value;
-          if (stat.name_id == by_id) move.what.by = digest::TextOfStat(*plane, stat);
+          if (stat.name_id == stats.allocator) allocator = digest::TextOfStat(stats.plane, stat);
+          if (stat.name_id == stats.allocated) move.allocated = static_cast<double>(stat.value);
+          if (stat.name_id == stats.size) move.what.bytes = std::max<std::int64_t>(stat.value, 0);
+          if (stat.name_id == stats.address) move.address = stat.value;
+          if (stat.name_id == stats.by) move.what.by = digest::TextOfStat(stats.plane, stat);
         }));
     if (entry.name == deallocation_) move.what.bytes = -move.what.bytes;
     moves_[allocator].push_back(move);

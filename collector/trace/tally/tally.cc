@@ -4,6 +4,7 @@
 #include <array>
 #include <utility>
 
+#include "collector/trace/digest/event_times.h"
 #include "collector/trace/index/index.h"
 #include "collector/trace/tally/device_tally.h"
 #include "collector/trace/tally/host_tally.h"
@@ -47,6 +48,18 @@ absl::StatusOr<std::string_view> Source::BytesOf(const index::Row& row,
                                                  const index::Entry& entry) const {
   if (row.derived != 0) return index::EventAt(index->derived(), trace.size(), entry.offset);
   return index::EventAt(trace, 0, entry.offset);
+}
+
+absl::StatusOr<std::string_view> Source::TextOf(const xplane::Plane& plane, const index::Row& row,
+                                                const index::Entry& entry,
+                                                std::int64_t stat_id) const {
+  ASSIGN_OR_RETURN(const std::string_view bytes, BytesOf(row, entry));
+  std::string_view text;
+  xplane::Event event;
+  RETURN_IF_ERROR(digest::ReadEvent(
+      bytes, event, [stat_id](std::int64_t id) { return id != 0 && id == stat_id; },
+      [&](const digest::RawStat& stat) { text = digest::TextOfStat(plane, stat); }));
+  return text;
 }
 
 double BusFactor(digest::CollectiveKind kind, std::uint32_t ranks) {

@@ -33,6 +33,9 @@ struct Source {
   const xplane::Plane* PlaneOf(const index::Row& row) const;
   // The bytes of an event of a row. DataLoss when the index does not fit the trace.
   absl::StatusOr<std::string_view> BytesOf(const index::Row& row, const index::Entry& entry) const;
+  // The text of a stat of such an event; empty if it has none. `plane`: as PlaneOf returns it.
+  absl::StatusOr<std::string_view> TextOf(const xplane::Plane& plane, const index::Row& row,
+                                          const index::Entry& entry, std::int64_t stat_id) const;
 };
 
 // Texts refer to the trace or to its index.
