@@ -111,15 +111,6 @@ std::optional<std::int64_t> StepNumber(std::string_view name) {
   return IntegerOf({JsonValue::Kind::kScalar, name.substr(1)});
 }
 
-void AddDetails(const TraceEvent& event, EventKind kind, PlaneNames& names, EventBytes& bytes) {
-  const std::string details = kind == EventKind::kKernel   ? KernelDetails(event)
-                              : kind == EventKind::kMemcpy ? MemcpyDetails(event)
-                                                           : "";
-  if (details.empty()) return;
-  AddTextStat(kind == EventKind::kKernel ? "kernel_details" : "memcpy_details", details, names,
-              bytes);
-}
-
 }  // namespace
 
 std::optional<std::uint64_t> FlopsOf(const TraceEvent& event) {
@@ -181,18 +172,22 @@ std::optional<std::int64_t> EventEncoder::AddStats(const TraceEvent& event, Even
                                                    std::int64_t begin_ps, Line& line) {
   PlaneNames& names = line.group->names;
   std::optional<std::int64_t> correlation;
-  const bool details = kind == EventKind::kKernel && !KernelDetails(event).empty();
+  const bool is_kernel = kind == EventKind::kKernel;
+  const std::string details = is_kernel                    ? KernelDetails(event)
+                              : kind == EventKind::kMemcpy ? MemcpyDetails(event)
+                                                           : "";
   for (const Member& arg : event.args) {
     const std::optional<std::int64_t> id =
         arg.key == "correlation" ? IntegerOf(arg.value) : std::nullopt;
     if (id) {
       AddCorrelation(*id, begin_ps, line);
       correlation = id;
-    } else if (!details || !InKernelDetails(arg)) {
+    } else if (!is_kernel || details.empty() || !InKernelDetails(arg)) {
       AddStat(arg, names, bytes_);
     }
   }
-  if (IsWork(kind)) AddDetails(event, kind, names, bytes_);
+  if (!details.empty())
+    AddTextStat(is_kernel ? "kernel_details" : "memcpy_details", details, names, bytes_);
   const bool is_operator = event.category == "cpu_op" || event.category == "Operator";
   if (const auto flops = is_operator ? FlopsOf(event) : std::nullopt)
     bytes_.AddUint(names.UseStat(flops_), *flops);
