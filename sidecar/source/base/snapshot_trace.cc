@@ -9,6 +9,7 @@
 #include "collector/trace/xplane/space.h"
 #include "collector/trace/xplane/summary.h"
 #include "collector/trace/xplane/wire.h"
+#include "common/base/saturated.h"
 #include "common/base/status_macros.h"
 
 namespace strobe::source {
@@ -17,11 +18,6 @@ namespace {
 // Field numbers in XSpace, XPlane, XLine and XEvent.
 constexpr std::uint32_t kPlanesField = 1, kHostnamesField = 4, kLinesField = 3, kTimestampField = 3,
                         kEventsField = 4, kOffsetField = 2;
-
-// The sum wraps without undefined behaviour, because hostile numbers may be large.
-std::int64_t Sum(std::int64_t a, std::int64_t b) {
-  return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
-}
 
 struct SnapshotCut {
   std::int64_t zero_ns = 0;   // The time from which the snapshot's lines count.
@@ -43,7 +39,7 @@ absl::Status AppendCutLine(std::string_view line, const SnapshotCut& cut, PlaneA
   }
   RETURN_IF_ERROR(head.status());
   const std::int64_t base_ns =
-      xplane::IsUnixTime(timestamp) ? timestamp : Sum(cut.zero_ns, timestamp);
+      xplane::IsUnixTime(timestamp) ? timestamp : AddSaturated(cut.zero_ns, timestamp);
   const std::int64_t moved_ns = std::max(base_ns, cut.begin_ns);
   const std::uint64_t later_ps =
       (static_cast<std::uint64_t>(moved_ns) - static_cast<std::uint64_t>(base_ns)) * 1000;
@@ -58,7 +54,7 @@ absl::Status AppendCutLine(std::string_view line, const SnapshotCut& cut, PlaneA
     RETURN_IF_ERROR(xplane::ParseEvent(reader.bytes(), event));
     std::string moved;
     if (event.occurrences == 0) {  // An aggregate has no time of its own.
-      const std::int64_t began_ns = Sum(base_ns, event.offset_ps / 1000);
+      const std::int64_t began_ns = AddSaturated(base_ns, event.offset_ps / 1000);
       activity.first_ns = std::min(activity.first_ns, began_ns);
       if (began_ns < cut.begin_ns) continue;
       ++activity.kept;
