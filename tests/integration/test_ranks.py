@@ -148,12 +148,14 @@ def test_a_rank_that_is_killed_is_told_and_those_that_torchrun_starts_again_are_
 
 def test_traces_that_their_store_refuses_are_kept_and_delivered(job, protos):
     """The sidecar is restarted between recording and upload: each rank's trace is delivered by the next one."""
-    logdir = job.root / "logdir"
-    logdir.write_text("a file is in the way")
+    # A folder that looks as if it could be written to, and accepts nothing.
+    link = folder(job)
+    link.parent.mkdir(parents=True)
+    link.symlink_to(job.root)
     manifest, _ = capture(job, "--collect-timeout", "3s")
     assert {w["outcome"] for w in manifest["workers"]} == {"UploadFailed"}, manifest["workers"]
     assert len(list((job.root / "spool").glob("*@*.xplane.pb"))) == job.ranks
-    logdir.unlink()
+    link.unlink()
     job.sidecar.stop()
     port = job.address.rsplit(":", 1)[1]
     command = [BIN / "strobe-sidecar", "--listen", f"127.0.0.1:{port}", "--agent-dir", job.root / "strobe/agent", "--spool-dir", job.root / "spool",
