@@ -85,13 +85,13 @@ StartPlan PlanOf(const v1::CapturePlan& plan) {
 }
 
 // The longest time before its start at which a capture can have been planned.
-Nanos LongestLead(const CaptureSpec& spec) {
+Nanos LongestLead(const Spec& spec) {
   constexpr Nanos kFarthest = std::chrono::hours(1), kPlanning = seconds(10);
   return spec.at ? kFarthest : spec.delay.value_or(Nanos{0}) + kPlanning;
 }
 
 // Takes over what the previous leader told a worker that it armed.
-void Adopt(const v1::Report& report, const CaptureSpec& spec, Member& member) {
+void Adopt(const v1::Report& report, const Spec& spec, Member& member) {
   member.state = MemberState::kArmed;
   member.result.armed = true;
   member.result.report = report;

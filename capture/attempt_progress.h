@@ -35,12 +35,12 @@ struct AttemptProgress {
   std::size_t matched = 0;                        // Targets of the attempt.
   std::size_t armed = 0;                          // Workers that accepted a plan, ended or not.
   std::size_t finished = 0;                       // Workers whose outcome is final.
-  std::string workers_note{};                     // See CaptureSpec.
-  std::optional<std::size_t> expected_workers{};  // See CaptureSpec.
+  std::string workers_note{};                     // See Spec.
+  std::optional<std::size_t> expected_workers{};  // See Spec.
   std::optional<StartPlan> plan{};                // Set once there is a start time.
   std::string waits_for{};                        // Preflight: which workers are not ready, why.
   std::vector<WorkersInState> states{};           // What the workers do; refreshed now and then.
-  bool wants_evidence = false;                    // CaptureAttempt::TellEvidence is awaited.
+  bool wants_evidence = false;                    // Attempt::TellEvidence is awaited.
   std::shared_ptr<const StallReport> stall{};     // Set once evidence was judged, null before.
   std::map<Phase, Nanos> took{};                  // Duration of each phase that is over.
   std::shared_ptr<const AttemptResult> result{};  // Set in Phase::kDone, null before.

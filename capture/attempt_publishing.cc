@@ -59,7 +59,7 @@ std::string RunOf(const std::vector<Member>& members, const std::string& planned
 }  // namespace
 
 AttemptPublishing::AttemptPublishing(AttemptState& state, const OwnedTasks& tasks,
-                                     CaptureReporter* reporter, std::function<void()> done)
+                                     Reporter* reporter, std::function<void()> done)
     : state_(state), tasks_(tasks), reporter_(reporter), done_(std::move(done)) {}
 
 void AttemptPublishing::Begin() {

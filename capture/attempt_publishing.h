@@ -21,7 +21,7 @@ class AttemptPublishing {
 
   // `state` and `tasks` must outlive it, as must `reporter` if it is not null. `done` is called
   // once; result.manifest_url or result.manifest_error says how it went.
-  AttemptPublishing(AttemptState& state, const OwnedTasks& tasks, CaptureReporter* reporter,
+  AttemptPublishing(AttemptState& state, const OwnedTasks& tasks, Reporter* reporter,
                     std::function<void()> done);
 
   // Needs the concluded result.
@@ -38,7 +38,7 @@ class AttemptPublishing {
 
   AttemptState& state_;
   const OwnedTasks& tasks_;
-  CaptureReporter* const reporter_;
+  Reporter* const reporter_;
   const std::function<void()> done_;
   bool waits_for_report_ = false;
   v1::PublishRequest request_{};

@@ -14,7 +14,7 @@ namespace {
 
 // Whether the trace must show a device. That depends on the source which will record, and the
 // source is known only once preflight has said what answers in the trainer.
-bool ExpectsDevice(const CaptureSpec& spec, const Target& target, bool framework) {
+bool ExpectsDevice(const Spec& spec, const Target& target, bool framework) {
   if (spec.tracers.device() == 0) return false;
   const bool by_framework =
       spec.source == v1::SOURCE_FRAMEWORK ||
@@ -54,7 +54,7 @@ std::vector<ClockReading> ClocksOf(const std::vector<Member>& members) {
 
 }  // namespace
 
-v1::CapturePlan MakePlan(const CaptureSpec& spec, const AttemptResult& attempt, WallTime deadline,
+v1::CapturePlan MakePlan(const Spec& spec, const AttemptResult& attempt, WallTime deadline,
                          const WorkerResult& worker, bool framework) {
   v1::CapturePlan plan;
   plan.set_capture_id(attempt.capture_id);

@@ -10,8 +10,8 @@
 #include "absl/status/statusor.h"
 #include "capture/attempt_result.h"
 #include "capture/attempt_state.h"
-#include "capture/capture_spec.h"
 #include "capture/owned_tasks.h"
+#include "capture/spec.h"
 #include "common/base/clock.h"
 #include "common/base/mutex.h"
 #include "strobe/v1/worker.pb.h"
@@ -21,7 +21,7 @@ namespace strobe::capture {
 // Writes the attempt's instant and `deadline`, both on the operator's clock, on the clock of
 // `worker`. `attempt.plan` must be set, and the worker's offset measured. `framework`: a profiler
 // server answers in the worker's trainer.
-v1::CapturePlan MakePlan(const CaptureSpec& spec, const AttemptResult& attempt, WallTime deadline,
+v1::CapturePlan MakePlan(const Spec& spec, const AttemptResult& attempt, WallTime deadline,
                          const WorkerResult& worker, bool framework);
 
 class AttemptRecording {

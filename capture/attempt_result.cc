@@ -74,7 +74,7 @@ std::vector<CorrectedStart> StartsOf(const std::vector<WorkerResult>& workers,
   return starts;
 }
 
-void JudgeSynchronization(const CaptureSpec& spec, AttemptResult& result) {
+void JudgeSynchronization(const Spec& spec, AttemptResult& result) {
   if (spec.preflight_only) {
     result.sync_reason = "PreflightOnly";
     result.sync_message = "nothing was recorded, as requested by preflightOnly";
@@ -135,7 +135,7 @@ std::optional<Nanos> ReachedBack(const WorkerResult& worker) {
   return Nanos{worker.report.reached_back_ns()};
 }
 
-void JudgeLookBack(const CaptureSpec& spec, AttemptResult& result) {
+void JudgeLookBack(const Spec& spec, AttemptResult& result) {
   result.reached_back.reset();
   if (spec.look_back == Nanos{0}) return;
   const WorkerResult* shortest = nullptr;
@@ -203,7 +203,7 @@ struct PodCount {
   std::size_t pods = 0, ok = 0;
   RoleCounts roles{};
 };
-PodCount CountPods(const CaptureSpec& spec, const std::vector<WorkerResult>& workers) {
+PodCount CountPods(const Spec& spec, const std::vector<WorkerResult>& workers) {
   struct Pod {
     std::string role{};
     bool ok = true;
@@ -226,7 +226,7 @@ PodCount CountPods(const CaptureSpec& spec, const std::vector<WorkerResult>& wor
   return count;
 }
 
-void FillRoles(const CaptureSpec& spec, const PodCount& pods, AttemptResult& result) {
+void FillRoles(const Spec& spec, const PodCount& pods, AttemptResult& result) {
   result.roles.clear();
   const bool by_steps = result.plan && result.plan->steps;
   for (const RoleWanted& role : spec.roles) {
@@ -305,7 +305,7 @@ std::optional<Nanos> LatenessOf(const WorkerResult& worker) {
                (worker.report.plan().instant_ns() - worker.report.plan().guard_ns())};
 }
 
-bool Counts(const WorkerResult& worker, const CaptureSpec& spec) {
+bool Counts(const WorkerResult& worker, const Spec& spec) {
   if (spec.preflight_only || spec.collects_evidence) return worker.outcome == Outcome::kOk;
   if (worker.report.url().empty()) return false;
   if (worker.outcome == Outcome::kOk || worker.outcome == Outcome::kEventsDropped) return true;
@@ -327,7 +327,7 @@ std::vector<const WorkerResult*> WorstFirst(const AttemptResult& result) {
   return worst;
 }
 
-void Conclude(const CaptureSpec& spec, AttemptResult& result) {
+void Conclude(const Spec& spec, AttemptResult& result) {
   result.ok = result.armed = result.empty = result.bytes = 0;
   for (const WorkerResult& worker : result.workers) {
     result.ok += Counts(worker, spec) ? 1 : 0;
@@ -381,7 +381,7 @@ void Conclude(const CaptureSpec& spec, AttemptResult& result) {
   result.message = StrCat(count, RoleWords(result), LargerJob(result), cause());
 }
 
-v1::Manifest ComposeManifest(const CaptureSpec& spec, const AttemptResult& result) {
+v1::Manifest ComposeManifest(const Spec& spec, const AttemptResult& result) {
   v1::Manifest manifest;
   manifest.set_format(1);
   manifest.set_strobe_version(kVersion);
@@ -500,7 +500,7 @@ std::string Describe(const CommonSteps& steps) {
              : StrCat("steps ", steps.first, " to ", steps.last, " of ", steps.loop);
 }
 
-std::optional<Nanos> RetryAfter(const CaptureSpec& spec, const AttemptResult& result) {
+std::optional<Nanos> RetryAfter(const Spec& spec, const AttemptResult& result) {
   if (result.succeeded || result.cancelled || result.attempt >= spec.attempts) return std::nullopt;
   // The request asks how things are now, which a later attempt would not answer.
   if (spec.preflight_only) return std::nullopt;

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "capture/capture_spec.h"
 #include "capture/ports.h"
+#include "capture/spec.h"
 #include "capture/stall_report.h"
 #include "capture/start_plan.h"
 #include "common/base/clock.h"
@@ -72,7 +72,7 @@ struct WorkerResult {
   // The rank system that its rank counts in, if its role has several; see AssignGroups.
   std::string group{};
   // What its sidecar told preflight, human-readable: its version, and the sources in its trainer.
-  // Only with CaptureSpec::preflight_only.
+  // Only with Spec::preflight_only.
   std::string sidecar{};
   std::vector<std::string> sources{};
   // When it is expected to record the plan's steps; none without steps.
@@ -102,7 +102,7 @@ struct AttemptResult {
   std::optional<Nanos> duration{};
   // In the order of the targets; pods with several processes have several.
   std::vector<WorkerResult> workers{};
-  // Copied from CaptureSpec.
+  // Copied from Spec.
   std::string workers_note{};
   std::optional<std::size_t> expected_workers{};
   std::size_t ok = 0;     // Workers with a trace that ended well; see Counts.
@@ -111,7 +111,7 @@ struct AttemptResult {
   // None when no worker recorded anything, or the capture began at a step: each worker then begins
   // in its own time.
   std::optional<Skew> skew{};
-  std::vector<RoleResult> roles{};     // In the order of CaptureSpec::roles.
+  std::vector<RoleResult> roles{};     // In the order of Spec::roles.
   std::optional<CommonSteps> steps{};  // Complete on all workers with a trace; none = not known.
   // How far the traces of all workers reach back; none if that was not asked for, or no worker has
   // a trace.
@@ -130,17 +130,17 @@ struct AttemptResult {
 // late. None when the trace does not tell when it started, or the capture began at a step.
 std::optional<Nanos> LatenessOf(const WorkerResult& worker);
 
-// Whether this worker has a trace that ended well, or, with CaptureSpec::preflight_only, could have
+// Whether this worker has a trace that ended well, or, with Spec::preflight_only, could have
 // one, or, with collects_evidence, has told its evidence. A late start counts if the request keeps
 // late traces, and this one has a complete step if steps were asked for. A pod counts towards
 // minWorkers if all its workers do.
-bool Counts(const WorkerResult& worker, const CaptureSpec& spec);
+bool Counts(const WorkerResult& worker, const Spec& spec);
 
 // Fills in verdict, counts, skew and synchronization from `result.workers`. A reason that is set
 // already is kept as the verdict.
-void Conclude(const CaptureSpec& spec, AttemptResult& result);
+void Conclude(const Spec& spec, AttemptResult& result);
 
-v1::Manifest ComposeManifest(const CaptureSpec& spec, const AttemptResult& result);
+v1::Manifest ComposeManifest(const Spec& spec, const AttemptResult& result);
 // The content of strobe.json. If it were larger than kMaxManifestBytes, details are left out until
 // it fits, beginning with workers that ended Ok. InvalidArgument: a text is not valid UTF-8, or the
 // manifest is too large even without details.
@@ -156,6 +156,6 @@ inline constexpr Nanos kMaxRetryWait = std::chrono::seconds(30);
 // How long to wait before the next attempt: 1 s, doubled with each attempt, up to kMaxRetryWait.
 // None when the capture succeeded, was cancelled, or no attempt is left, or another one cannot
 // succeed.
-std::optional<Nanos> RetryAfter(const CaptureSpec& spec, const AttemptResult& result);
+std::optional<Nanos> RetryAfter(const Spec& spec, const AttemptResult& result);
 
 }  // namespace strobe::capture

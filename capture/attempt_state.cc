@@ -9,7 +9,7 @@
 
 namespace strobe::capture {
 
-AttemptState::AttemptState(const Clock& clock_, CaptureSpec spec_, int attempt,
+AttemptState::AttemptState(const Clock& clock_, Spec spec_, int attempt,
                            std::vector<Target> targets)
     : clock(clock_), spec(std::move(spec_)), clock_steps(clock) {
   result.attempt = attempt;

@@ -10,9 +10,9 @@
 
 #include "capture/attempt_progress.h"
 #include "capture/attempt_result.h"
-#include "capture/capture_spec.h"
 #include "capture/clock_estimate.h"
 #include "capture/ports.h"
+#include "capture/spec.h"
 #include "capture/start_plan.h"
 #include "common/base/clock.h"
 #include "common/base/clock_steps.h"
@@ -49,7 +49,7 @@ struct Member {
 inline constexpr Nanos kLostAfter = std::chrono::seconds(10);
 
 struct AttemptState {
-  AttemptState(const Clock& clock, CaptureSpec spec, int attempt, std::vector<Target> targets);
+  AttemptState(const Clock& clock, Spec spec, int attempt, std::vector<Target> targets);
 
   // All wall times of an attempt, and offsets to them, are on the operator's clock as it was when
   // the attempt began: if somebody sets that clock, what was measured or planned stays valid.
@@ -69,7 +69,7 @@ struct AttemptState {
   void End(Member& member, Outcome outcome, std::string message);
 
   const Clock& clock;
-  const CaptureSpec spec;
+  const Spec spec;
   const ClockSteps clock_steps;
   Phase phase = Phase::kPreflight;
   std::vector<Member> members{};

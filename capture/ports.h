@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "capture/capture_spec.h"
 #include "capture/clock_estimate.h"
+#include "capture/spec.h"
 #include "common/base/clock.h"
 #include "strobe/v1/worker.pb.h"
 
@@ -97,9 +97,9 @@ struct ReportOrder {
   Nanos patience{};  // Workers that have not answered by then are missing from the report.
 };
 
-class CaptureReporter {
+class Reporter {
  public:
-  virtual ~CaptureReporter() = default;
+  virtual ~Reporter() = default;
   // Returns at once. `done` is called at most once, from any thread; never if the reporter ends
   // first.
   virtual void Make(ReportOrder order, std::function<void(JobReport)> done) = 0;

@@ -68,7 +68,7 @@ std::string WhyNotAdopted(const PreflightQuestion& question, const v1::Report& r
 
 // Why no source can record; empty when one can. A capture that reaches back can also read what
 // ended programs wrote.
-std::string WhyNoSource(const CaptureSpec& spec, const v1::DescribeResponse& description) {
+std::string WhyNoSource(const Spec& spec, const v1::DescribeResponse& description) {
   const auto& sources = description.sources();
   if (spec.look_back > Nanos{0} &&
       std::any_of(sources.begin(), sources.end(),
@@ -87,7 +87,7 @@ std::string WhyNoSource(const CaptureSpec& spec, const v1::DescribeResponse& des
 }
 
 // Why the worker's inference server has too few requests; empty if it has enough.
-std::string WhyNoRequests(const CaptureSpec& spec, const v1::DescribeResponse& description) {
+std::string WhyNoRequests(const Spec& spec, const v1::DescribeResponse& description) {
   if (spec.min_running_requests == 0) return "";
   if (!description.has_running_requests())
     return "NoRequests: none of its processes reports iterations of an inference server, which "

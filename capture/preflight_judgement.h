@@ -4,19 +4,19 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "capture/capture_spec.h"
 #include "capture/ports.h"
+#include "capture/spec.h"
 
 namespace strobe::capture {
 
 // The attempt that the worker was asked for. The references must outlive the call.
 struct PreflightQuestion {
-  const CaptureSpec& spec;
+  const Spec& spec;
   const std::string& capture_id;
   const std::string& run;
   // On the clock by which the attempt plans; see AttemptState::Now.
   WallTime now{};
-  std::optional<WallTime> requested_start{};  // That of CaptureSpec::at.
+  std::optional<WallTime> requested_start{};  // That of Spec::at.
 };
 
 struct PreflightJudgement {

@@ -15,7 +15,7 @@
 
 namespace strobe::capture {
 
-class ReportThread final : public CaptureReporter {
+class ReportThread final : public Reporter {
  public:
   static constexpr std::size_t kAtOnce = 8;
   static constexpr std::size_t kMaxReportBytes = 2 << 20;  // Sidecars write no larger one.

@@ -76,7 +76,7 @@ std::size_t WantedOf(const RoleWanted& role, std::size_t there) {
   return std::max<std::size_t>(role.min_workers == 0 ? there : role.min_workers, 1);
 }
 
-const RoleWanted* TooFewOf(const CaptureSpec& spec, const RoleCounts& counts) {
+const RoleWanted* TooFewOf(const Spec& spec, const RoleCounts& counts) {
   for (const RoleWanted& role : spec.roles) {
     const auto found = counts.find(role.role);
     const RoleCount count = found == counts.end() ? RoleCount{} : found->second;

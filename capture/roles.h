@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "capture/attempt_result.h"
-#include "capture/capture_spec.h"
+#include "capture/spec.h"
 
 namespace strobe::capture {
 
@@ -23,7 +23,7 @@ std::size_t WantedOf(const RoleWanted& role, std::size_t there);
 
 // The first of the spec's roles of which too few are counted. Null if enough are of each, or if the
 // spec has no roles.
-const RoleWanted* TooFewOf(const CaptureSpec& spec, const RoleCounts& counts);
+const RoleWanted* TooFewOf(const Spec& spec, const RoleCounts& counts);
 
 // Whether two of the workers have different roles. Their steps have nothing to do with each other.
 bool RolesDiffer(const std::vector<WorkerResult>& workers);

@@ -54,7 +54,7 @@ Nanos CallOffLead(std::span<const ClockReading> workers) {
   return kCallOffMargin + 2 * longest;
 }
 
-absl::StatusOr<StartPlan> PlanStart(const CaptureSpec& spec, WallTime now,
+absl::StatusOr<StartPlan> PlanStart(const Spec& spec, WallTime now,
                                     std::span<const ClockReading> workers) {
   if (workers.empty()) return absl::InvalidArgumentError("no worker is ready");
   StartPlan plan{.guard = spec.guard.value_or(DefaultGuard(workers))};

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "capture/capture_spec.h"
+#include "capture/spec.h"
 #include "capture/step_plan.h"
 #include "common/base/clock.h"
 
@@ -41,7 +41,7 @@ Nanos CallOffLead(std::span<const ClockReading> workers);
 // The earliest safe instant, or the later one that `spec` asks for. `now` and `spec.at` are on the
 // same clock. FailedPrecondition, naming the worker: a clock is too uncertain for spec.max_skew, so
 // the traces could not be aligned as asked. InvalidArgument: `workers` is empty.
-absl::StatusOr<StartPlan> PlanStart(const CaptureSpec& spec, WallTime now,
+absl::StatusOr<StartPlan> PlanStart(const Spec& spec, WallTime now,
                                     std::span<const ClockReading> workers);
 
 // How long collecting and uploading a trace may take after the recording, if the request does not

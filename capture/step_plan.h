@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "capture/capture_spec.h"
+#include "capture/spec.h"
 #include "common/base/clock.h"
 
 namespace strobe::capture {

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "common/http/http_server.h"
+#include "common/http/server.h"
 
 namespace strobe::viewer {
 
@@ -11,7 +11,7 @@ namespace strobe::viewer {
 // besides localhost and the loopback's addresses.
 bool IsAllowedHost(const std::string& host, const std::vector<std::string>& hosts);
 
-// The header in which a browser tells which page makes it ask, to be named in HttpOptions.
+// The header in which a browser tells which page makes it ask, to be named in ServerOptions.
 inline constexpr char kFetchSite[] = "Sec-Fetch-Site";
 // Whether a page of another site makes a browser ask for data. It could not read the answer, but
 // have much work done here.

@@ -7,8 +7,8 @@
 
 #include "collector/store/catalog/run_search.h"
 #include "common/base/clock.h"
-#include "common/http/http_server.h"
 #include "common/http/query.h"
+#include "common/http/server.h"
 #include "viewer/api/run_api.h"
 #include "viewer/api/spooled_answer.h"
 #include "viewer/report/reports.h"

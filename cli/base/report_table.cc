@@ -50,7 +50,7 @@ std::string FormatBytes(std::uint64_t bytes) {
   return StrCat(absl::StrFormat("%.3g", value), " ", kUnits[unit]);
 }
 
-std::string RenderTable(const capture::CaptureSpec& spec, const capture::AttemptResult& result) {
+std::string RenderTable(const capture::Spec& spec, const capture::AttemptResult& result) {
   std::vector<Row> rows = {kWorkerHeading};
   for (const capture::WorkerResult& worker : result.workers) {
     const std::optional<Nanos> lateness = capture::LatenessOf(worker);

@@ -9,7 +9,7 @@ namespace strobe::cli {
 
 // The result of a capture: a line for each worker, the processes of workers that have several or a
 // failed one, the skew, what to do about failed workers, and where the run is.
-std::string RenderTable(const capture::CaptureSpec& spec, const capture::AttemptResult& result);
+std::string RenderTable(const capture::Spec& spec, const capture::AttemptResult& result);
 
 using Row = std::vector<std::string>;
 // The heading of a table of workers.

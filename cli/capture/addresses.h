@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "capture/capture_spec.h"
+#include "capture/spec.h"
 
 namespace strobe::cli {
 

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <iostream>
 
+#include "capture/attempt.h"
 #include "capture/attempt_result.h"
-#include "capture/capture_attempt.h"
 #include "capture/report_thread.h"
 #include "capture/worker/grpc_worker.h"
 #include "cli/base/common_flags.h"
@@ -76,10 +76,10 @@ class CaptureProgress {
 
 // Runs one attempt to its end and passes the user's interrupts on to it.
 std::shared_ptr<const capture::AttemptResult> RunAttempt(
-    capture::CaptureAttempt::Dependencies deps, const capture::CaptureSpec& spec, int number,
+    capture::Attempt::Dependencies deps, const capture::Spec& spec, int number,
     const std::vector<capture::Target>& targets, const Interrupts& interrupts,
     CaptureProgress& shown) {
-  const auto attempt = capture::CaptureAttempt::Start(deps, spec, number, targets, [] {});
+  const auto attempt = capture::Attempt::Start(deps, spec, number, targets, [] {});
   while (true) {
     const capture::AttemptProgress progress = attempt->progress();
     if (progress.phase == capture::Phase::kDone) return progress.result;
@@ -105,8 +105,7 @@ int RunCapture(const CaptureFlags& flags) {
     target.local_ranks = flags.local_ranks;
   }
   const SystemClock clock;
-  absl::StatusOr<capture::CaptureSpec> spec =
-      ParseCaptureFlags(flags, targets->size(), clock.WallNow());
+  absl::StatusOr<capture::Spec> spec = ParseCaptureFlags(flags, targets->size(), clock.WallNow());
   if (!spec.ok()) return Complain(spec.status());
   if (const absl::Status roles = SetRoles(flags, *targets, *spec); !roles.ok())
     return Complain(roles);

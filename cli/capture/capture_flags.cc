@@ -11,7 +11,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
-#include "capture/capture_spec.h"
+#include "capture/spec.h"
 #include "cli/base/common_flags.h"
 #include "collector/store/logdir.h"
 #include "common/base/duration.h"
@@ -31,7 +31,7 @@ absl::Status ParseOptional(std::string_view flag, const std::string& text, T& ta
   return absl::OkStatus();
 }
 
-absl::Status ParseTimes(const CaptureFlags& flags, capture::CaptureSpec& spec) {
+absl::Status ParseTimes(const CaptureFlags& flags, capture::Spec& spec) {
   const absl::StatusOr<Nanos> duration = ParseDuration(flags.duration);
   if (!duration.ok() || *duration < std::chrono::milliseconds(1) ||
       *duration > std::chrono::minutes(10)) {
@@ -64,7 +64,7 @@ absl::Status ParseTimes(const CaptureFlags& flags, capture::CaptureSpec& spec) {
   return absl::OkStatus();
 }
 
-absl::Status ParseSteps(const CaptureFlags& flags, capture::CaptureSpec& spec) {
+absl::Status ParseSteps(const CaptureFlags& flags, capture::Spec& spec) {
   if (flags.steps == 0) {
     if (flags.at_step.empty()) return absl::OkStatus();
     return absl::InvalidArgumentError("--at-step needs --steps, the number of steps to record");
@@ -113,7 +113,7 @@ v1::Tracers TracersOf(const TracerFlags& flags) {
 
 // What servers that save for themselves cannot be asked for is refused: dropped silently, it would
 // leave the user with another recording than the one that was asked for.
-absl::Status CheckServerSaves(const CaptureFlags& flags, const capture::CaptureSpec& spec) {
+absl::Status CheckServerSaves(const CaptureFlags& flags, const capture::Spec& spec) {
   struct Flag {
     std::string_view name;
     bool is_set;
@@ -143,9 +143,9 @@ absl::Status CheckServerSaves(const CaptureFlags& flags, const capture::CaptureS
 
 }  // namespace
 
-absl::StatusOr<capture::CaptureSpec> ParseCaptureFlags(const CaptureFlags& flags,
-                                                       std::size_t workers, WallTime now) {
-  capture::CaptureSpec spec;
+absl::StatusOr<capture::Spec> ParseCaptureFlags(const CaptureFlags& flags, std::size_t workers,
+                                                WallTime now) {
+  capture::Spec spec;
   spec.request = StrCat("strobe capture on ", workers, " workers");
   spec.uid = StrCat("cli-", getpid(), "-", ToUnixNanos(now));
   spec.logdir = storage::AbsoluteLocation(flags.logdir);
@@ -402,7 +402,7 @@ void AddCaptureFlags(CLI::App& command, CaptureFlags& flags) {
 }
 
 absl::Status SetRoles(const CaptureFlags& flags, const std::vector<capture::Target>& targets,
-                      capture::CaptureSpec& spec) {
+                      capture::Spec& spec) {
   std::map<std::string, std::size_t> workers;  // By role.
   for (const capture::Target& target : targets) {
     if (!target.role.empty()) ++workers[target.role];

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "capture/capture_spec.h"
+#include "capture/spec.h"
 #include "common/protocol/capture_defaults.h"
 #include "sidecar/source/base/server_risks.h"
 
@@ -47,11 +47,11 @@ void AddCaptureFlags(CLI::App& command, CaptureFlags& flags);
 
 // The capture of `workers` workers that the flags ask for. `now` and this process's id make the
 // names of the capture and of its run unique. InvalidArgument names the flag that is wrong.
-absl::StatusOr<capture::CaptureSpec> ParseCaptureFlags(const CaptureFlags& flags,
-                                                       std::size_t workers, WallTime now);
+absl::StatusOr<capture::Spec> ParseCaptureFlags(const CaptureFlags& flags, std::size_t workers,
+                                                WallTime now);
 
 // Sets how many workers of each role must end well, if the workers have roles.
 absl::Status SetRoles(const CaptureFlags& flags, const std::vector<capture::Target>& targets,
-                      capture::CaptureSpec& spec);
+                      capture::Spec& spec);
 
 }  // namespace strobe::cli

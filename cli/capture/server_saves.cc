@@ -42,21 +42,21 @@ struct Saved {
 // What the attempts have in common.
 struct SaveSession {
   const CaptureFlags& flags;
-  const capture::CaptureSpec& spec;
+  const capture::Spec& spec;
   const std::vector<capture::Target>& targets;
   const Clock& clock;
   const Interrupts& interrupts;
 };
 
-std::string RepositoryRoot(const capture::CaptureSpec& spec) {
+std::string RepositoryRoot(const capture::Spec& spec) {
   const absl::StatusOr<storage::Logdir> logdir = storage::Logdir::Parse(spec.logdir);
   // Servers expect a plain path for a local directory.
   const std::string root = logdir->scheme() == "file" ? logdir->path() : logdir->url();
   return StrCat(root, "/", storage::kRunsPrefix.substr(0, storage::kRunsPrefix.size() - 1));
 }
 
-tensorflow::ProfileRequest RequestFor(const capture::CaptureSpec& spec,
-                                      const capture::Target& target, WallTime start, int attempt) {
+tensorflow::ProfileRequest RequestFor(const capture::Spec& spec, const capture::Target& target,
+                                      WallTime start, int attempt) {
   v1::CapturePlan plan;
   plan.set_instant_ns(ToUnixNanos(start));
   plan.set_duration_ns(spec.duration.count());
@@ -82,7 +82,7 @@ Saved Judge(const grpc::Status& status, bool empty, const capture::Target& targe
 
 // How long a call may take that records at `start`.
 Nanos TimeLeft(const SaveSession& session, WallTime start) {
-  const capture::CaptureSpec& spec = session.spec;
+  const capture::Spec& spec = session.spec;
   return start - session.clock.WallNow() + spec.duration +
          spec.collect_timeout.value_or(capture::CollectBudget(spec.duration));
 }
@@ -190,7 +190,7 @@ std::vector<Saved> ProfileThroughMaster(const SaveSession& session, WallTime sta
 }
 
 capture::AttemptResult SaveOnce(const SaveSession& session, int attempt) {
-  const capture::CaptureSpec& spec = session.spec;
+  const capture::Spec& spec = session.spec;
   const bool through_master = !session.flags.worker_list.empty();
   const Servers servers = through_master ? Servers{} : Connect(session);
   const WallTime start = session.clock.WallNow() + std::max<Nanos>(spec.delay.value_or(Nanos{0}),
@@ -223,7 +223,7 @@ bool IsCurable(const capture::AttemptResult& result) {
       [](const capture::WorkerResult& worker) { return Describe(worker.outcome).retryable; });
 }
 
-std::string SavedTable(const capture::CaptureSpec& spec, const capture::AttemptResult& result) {
+std::string SavedTable(const capture::Spec& spec, const capture::AttemptResult& result) {
   std::string text;
   for (const capture::WorkerResult& worker : result.workers)
     text += StrCat(worker.target.name, "   ", Name(worker.outcome), "   ",
@@ -234,7 +234,7 @@ std::string SavedTable(const capture::CaptureSpec& spec, const capture::AttemptR
 
 }  // namespace
 
-int RunServerSaves(const CaptureFlags& flags, const capture::CaptureSpec& spec,
+int RunServerSaves(const CaptureFlags& flags, const capture::Spec& spec,
                    const std::vector<capture::Target>& targets, const Clock& clock) {
   const Interrupts interrupts(kCancelCalls);
   const SaveSession session{

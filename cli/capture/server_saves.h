@@ -5,7 +5,7 @@
 #pragma once
 #include <vector>
 
-#include "capture/capture_spec.h"
+#include "capture/spec.h"
 #include "cli/capture/capture_flags.h"
 #include "common/base/clock.h"
 
@@ -15,7 +15,7 @@ namespace strobe::cli {
 // that profiles the workers in the list. `flags.risks` do not matter for a master, whose workers
 // the TPU's runtime profiles. The manifest of --output json is only printed, and has what is known
 // here.
-int RunServerSaves(const CaptureFlags& flags, const capture::CaptureSpec& spec,
+int RunServerSaves(const CaptureFlags& flags, const capture::Spec& spec,
                    const std::vector<capture::Target>& targets, const Clock& clock);
 
 }  // namespace strobe::cli

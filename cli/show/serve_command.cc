@@ -112,10 +112,10 @@ viewer::RouterOptions OptionsOf(const ServeConfig& config) {
 
 http::Page Healthy(const http::Request&) { return {200, "ok\n"}; }
 
-absl::StatusOr<std::unique_ptr<http::HttpServer>> StartServer(const ServeConfig& config,
-                                                              const IdentityFiles& files,
-                                                              viewer::Gate& gate) {
-  http::HttpOptions options{.listen = config.listen, .max_connections = kMaxConnections};
+absl::StatusOr<std::unique_ptr<http::Server>> StartServer(const ServeConfig& config,
+                                                          const IdentityFiles& files,
+                                                          viewer::Gate& gate) {
+  http::ServerOptions options{.listen = config.listen, .max_connections = kMaxConnections};
   options.work_of = [&gate](const http::Request& request) { return gate.WorkOf(request); };
   options.slow = kSlow;
   options.heavy = kHeavy;
@@ -127,7 +127,7 @@ absl::StatusOr<std::unique_ptr<http::HttpServer>> StartServer(const ServeConfig&
     options.client_authorities = [&files] { return files.client_authorities(); };
     options.client_names = config.tls.client_names;
   }
-  return http::HttpServer::Start(
+  return http::Server::Start(
       options, {{"/healthz", Healthy}},
       [&gate](const http::Request& request) { return gate.Answer(request); });
 }
@@ -153,13 +153,12 @@ absl::Status Serve(const ServeConfig& config, const std::string& kubeconfig,
   ASSIGN_OR_RETURN(
       const std::unique_ptr<IdentityFiles> files,
       IdentityFiles::Read({config.tls.certificate, config.tls.key, config.tls.client_authority}));
-  std::unique_ptr<http::HttpServer> health;
+  std::unique_ptr<http::Server> health;
   if (!config.health_listen.empty()) {
-    ASSIGN_OR_RETURN(health, http::HttpServer::Start({.listen = config.health_listen, .threads = 1},
-                                                     {{"/healthz", Healthy}}));
+    ASSIGN_OR_RETURN(health, http::Server::Start({.listen = config.health_listen, .threads = 1},
+                                                 {{"/healthz", Healthy}}));
   }
-  ASSIGN_OR_RETURN(const std::unique_ptr<http::HttpServer> server,
-                   StartServer(config, *files, gate));
+  ASSIGN_OR_RETURN(const std::unique_ptr<http::Server> server, StartServer(config, *files, gate));
   const std::string host = config.listen.substr(0, config.listen.rfind(':'));
   std::cout << "Serving " << urls.size() << " logdirs at "
             << (config.tls.enabled() ? "https://" : "http://") << host << ":" << server->port()

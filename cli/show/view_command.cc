@@ -87,7 +87,7 @@ absl::Status Serve(const ViewFlags& flags, const Cancellation& stop) {
       return answer(request);
     };
   };
-  absl::StatusOr<std::unique_ptr<http::HttpServer>> server = http::HttpServer::Start(
+  absl::StatusOr<std::unique_ptr<http::Server>> server = http::Server::Start(
       {.listen = flags.listen,
        .work_of =
            [&](const http::Request& request) {

@@ -125,7 +125,7 @@ class RunsOfLogdirs final : public viewer::Library {
                return place.stores->Open(place.location.logdir, limits);
              }});
       }
-      catalog::CatalogOptions options;
+      catalog::Options options;
       options.directory = cache_;
       catalog_.emplace(std::move(logdirs), options);
     });

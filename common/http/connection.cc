@@ -101,7 +101,7 @@ struct Client {
   bool certified = false;
 };
 
-// The request without its body. `headers`: see HttpOptions.
+// The request without its body. `headers`: see ServerOptions.
 Request ToRequest(const http::request<http::string_body>& asked, const Client& client,
                   const std::vector<std::string>& headers) {
   Request request{.path = std::string(asked.target()),
@@ -126,7 +126,7 @@ Request ToRequest(const http::request<http::string_body>& asked, const Client& c
 
 // The page that refuses a request whose body has not been read.
 std::optional<Page> RefusalOfHead(const http::request<http::string_body>& head,
-                                  const Client& client, const HttpOptions& options) {
+                                  const Client& client, const ServerOptions& options) {
   if (!options.refuse_head) return std::nullopt;
   std::optional<Page> page = kFailed;
   (void)RunGuarded("http",

@@ -19,7 +19,7 @@
 #include "absl/base/thread_annotations.h"
 #include "common/base/mutex.h"
 #include "common/fair/byte_shares.h"
-#include "common/http/http_server.h"
+#include "common/http/server.h"
 #include "common/http/slow_work.h"
 
 namespace strobe::http {
@@ -89,9 +89,9 @@ class WaitingConnection {
 
 // What a server's connections have in common. It outlives the last of them.
 struct ServerState {
-  HttpOptions options;
-  std::map<std::string, HttpServer::Handler> pages;
-  HttpServer::Handler otherwise;
+  ServerOptions options;
+  std::map<std::string, Server::Handler> pages;
+  Server::Handler otherwise;
   std::atomic<bool> draining{false};
   std::atomic<std::int64_t> body_bytes{0};  // Reserved by all bodies that are being read.
   // For requests that wait or are heavy; for heavy and for short ones if the options say so.

@@ -9,7 +9,7 @@ namespace strobe::http {
 namespace asio = boost::asio;
 namespace beast = boost::beast;
 
-TlsContexts::TlsContexts(const HttpOptions& options)
+TlsContexts::TlsContexts(const ServerOptions& options)
     : identity_(options.identity),
       client_authorities_(options.client_authorities),
       client_names_(options.client_names) {}

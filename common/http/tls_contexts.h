@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "common/http/http_server.h"
+#include "common/http/server.h"
 #include "common/tls/live_identity.h"
 
 namespace strobe::http {
@@ -17,7 +17,7 @@ namespace strobe::http {
 // connections calls it.
 class TlsContexts {
  public:
-  explicit TlsContexts(const HttpOptions& options);
+  explicit TlsContexts(const ServerOptions& options);
 
   bool asks_for_certificates() const { return client_authorities_ != nullptr; }
 

@@ -19,14 +19,14 @@ class Gatekeeper {
   virtual absl::StatusOr<std::string> WhyNotAdmitted(const objects::ProfileRequest& request) = 0;
   // Judges access and policies. Blocks for `within` at most. An error means that this could not be
   // found out, and the capture must not begin.
-  virtual absl::StatusOr<policy::PolicyVerdict> Judge(const objects::ProfileRequest& request,
-                                                      const kube::Requester& requester,
-                                                      const policy::EarlierCaptures& earlier,
-                                                      Nanos within) = 0;
+  virtual absl::StatusOr<policy::Verdict> Judge(const objects::ProfileRequest& request,
+                                                const kube::Requester& requester,
+                                                const policy::EarlierCaptures& earlier,
+                                                Nanos within) = 0;
   // Like Judge, but by policies that may be some seconds old: cheap, for waiting requests that ask
   // again and again. None: nothing makes the request wait, or that is not known; ask Judge.
-  virtual std::optional<policy::PolicyVerdict> JudgeFromCache(
-      const objects::ProfileRequest& request, const policy::EarlierCaptures& earlier) = 0;
+  virtual std::optional<policy::Verdict> JudgeFromCache(const objects::ProfileRequest& request,
+                                                        const policy::EarlierCaptures& earlier) = 0;
   // The logdir that policies give to a request of the namespace that names none. Blocks for
   // `within` at most. NotFound and FailedPrecondition tell the requester why there is none; other
   // errors mean that this could not be found out.

@@ -123,14 +123,14 @@ absl::StatusOr<bool> KubeGatekeeper::WereInstalledFor(const Stamped& stamped) {
   return true;
 }
 
-absl::StatusOr<policy::PolicyVerdict> KubeGatekeeper::Judge(const objects::ProfileRequest& request,
-                                                            const kube::Requester& requester,
-                                                            const policy::EarlierCaptures& earlier,
-                                                            Nanos within) {
+absl::StatusOr<policy::Verdict> KubeGatekeeper::Judge(const objects::ProfileRequest& request,
+                                                      const kube::Requester& requester,
+                                                      const policy::EarlierCaptures& earlier,
+                                                      Nanos within) {
   const MonoTime deadline = clock_.MonoNow() + within;
   ASSIGN_OR_RETURN(std::string refusal, WhyNoAccess(request, requester, deadline));
   if (!refusal.empty())
-    return policy::PolicyVerdict{policy::PolicyVerdict::Kind::kRefused, std::move(refusal), {}};
+    return policy::Verdict{policy::Verdict::Kind::kRefused, std::move(refusal), {}};
   ASSIGN_OR_RETURN(const std::vector<policy::ProfilePolicy> policies, ReadPolicies(deadline));
   ASSIGN_OR_RETURN(Labels labels, ReadLabels(request.ns, deadline));
   return JudgeByFacts(request, earlier, policies, std::move(labels), deadline);
@@ -141,7 +141,7 @@ absl::StatusOr<RunVerdict> KubeGatekeeper::JudgeRun(const objects::ProfileReques
   const MonoTime deadline = clock_.MonoNow() + within;
   ASSIGN_OR_RETURN(std::string refusal, WhyNoAccess(run, *creator.requester, deadline));
   if (!refusal.empty())
-    return RunVerdict{{policy::PolicyVerdict::Kind::kRefused, std::move(refusal), {}}};
+    return RunVerdict{{policy::Verdict::Kind::kRefused, std::move(refusal), {}}};
   ASSIGN_OR_RETURN(const std::vector<policy::ProfilePolicy> policies, ReadPolicies(deadline));
   ASSIGN_OR_RETURN(Labels labels, ReadLabels(run.ns, deadline));
   ASSIGN_OR_RETURN(const policy::NamespaceFacts facts,
@@ -159,9 +159,9 @@ absl::StatusOr<RunVerdict> KubeGatekeeper::JudgeRun(const objects::ProfileReques
   // This may be another try to create the same run, which must not count itself.
   runs_.Forget(run.ns, run.name);
   const policy::JobRuns others = runs_.OfJob(run.ns, job::TextOfTargets(objects::TargetsOf(run)));
-  policy::PolicyVerdict verdict = JudgeWith(policies, facts, run, &others);
-  if (verdict.kind == policy::PolicyVerdict::Kind::kAllowed ||
-      verdict.kind == policy::PolicyVerdict::Kind::kWait)
+  policy::Verdict verdict = JudgeWith(policies, facts, run, &others);
+  if (verdict.kind == policy::Verdict::Kind::kAllowed ||
+      verdict.kind == policy::Verdict::Kind::kWait)
     runs_.Expect(run);
   return RunVerdict{std::move(verdict), counted};
 }
@@ -171,16 +171,16 @@ void KubeGatekeeper::ForgetRun(const std::string& ns, const std::string& name) {
   runs_.Forget(ns, name);
 }
 
-std::optional<policy::PolicyVerdict> KubeGatekeeper::JudgeFromCache(
+std::optional<policy::Verdict> KubeGatekeeper::JudgeFromCache(
     const objects::ProfileRequest& request, const policy::EarlierCaptures& earlier) {
   const absl::StatusOr<std::vector<policy::ProfilePolicy>> policies = RecentPolicies();
   if (!policies.ok()) return std::nullopt;
   absl::StatusOr<Labels> labels = RecentLabels(request.ns);
   if (!labels.ok()) return std::nullopt;
-  absl::StatusOr<policy::PolicyVerdict> verdict = JudgeByFacts(
+  absl::StatusOr<policy::Verdict> verdict = JudgeByFacts(
       request, earlier, *policies, *std::move(labels), clock_.MonoNow() + kCacheReadLimit);
   // A request that would have been refused a few seconds ago may be allowed now.
-  if (!verdict.ok() || verdict->kind != policy::PolicyVerdict::Kind::kWait) return std::nullopt;
+  if (!verdict.ok() || verdict->kind != policy::Verdict::Kind::kWait) return std::nullopt;
   return *std::move(verdict);
 }
 
@@ -227,7 +227,7 @@ absl::StatusOr<std::string> KubeGatekeeper::WhyNoMore(kube::CreatorKind kind, co
                 kube::kMaxCreators);
 }
 
-absl::StatusOr<policy::PolicyVerdict> KubeGatekeeper::JudgeByFacts(
+absl::StatusOr<policy::Verdict> KubeGatekeeper::JudgeByFacts(
     const objects::ProfileRequest& request, const policy::EarlierCaptures& earlier,
     const std::vector<policy::ProfilePolicy>& policies, Labels labels, MonoTime deadline) {
   ASSIGN_OR_RETURN(const policy::NamespaceFacts facts,
@@ -235,10 +235,10 @@ absl::StatusOr<policy::PolicyVerdict> KubeGatekeeper::JudgeByFacts(
   return JudgeWith(policies, facts, request, nullptr);
 }
 
-policy::PolicyVerdict KubeGatekeeper::JudgeWith(const std::vector<policy::ProfilePolicy>& policies,
-                                                const policy::NamespaceFacts& facts,
-                                                const objects::ProfileRequest& request,
-                                                const policy::JobRuns* automatic) {
+policy::Verdict KubeGatekeeper::JudgeWith(const std::vector<policy::ProfilePolicy>& policies,
+                                          const policy::NamespaceFacts& facts,
+                                          const objects::ProfileRequest& request,
+                                          const policy::JobRuns* automatic) {
   const bool matched = std::any_of(
       policies.begin(), policies.end(),
       [&](const policy::ProfilePolicy& policy) { return policy.namespaces.Matches(facts.labels); });

@@ -21,7 +21,7 @@ namespace strobe::access {
 
 // What policies say about a run that a schedule or trigger is about to create.
 struct RunVerdict {
-  policy::PolicyVerdict verdict{};
+  policy::Verdict verdict{};
   bool counted = false;  // Budgets of policies count it for 24 hours.
 };
 
@@ -50,18 +50,18 @@ class KubeGatekeeper final : public Gatekeeper {
   absl::StatusOr<std::string> WhyNotAdmitted(const objects::ProfileRequest& request) override;
   // Judges a schedule or trigger, which may be much older than its requests.
   absl::StatusOr<std::string> WhyNotAdmitted(const kube::RunCreator& creator);
-  absl::StatusOr<policy::PolicyVerdict> Judge(const objects::ProfileRequest& request,
-                                              const kube::Requester& requester,
-                                              const policy::EarlierCaptures& earlier,
-                                              Nanos within) override;
+  absl::StatusOr<policy::Verdict> Judge(const objects::ProfileRequest& request,
+                                        const kube::Requester& requester,
+                                        const policy::EarlierCaptures& earlier,
+                                        Nanos within) override;
   // Like Judge, for a run that a creator whose requester is known starts. A run that is not refused
   // is counted from now on, so that another thread does not use the same budget.
   absl::StatusOr<RunVerdict> JudgeRun(const objects::ProfileRequest& run,
                                       const kube::RunCreator& creator, Nanos within);
   // The run was not created after all.
   void ForgetRun(const std::string& ns, const std::string& name);
-  std::optional<policy::PolicyVerdict> JudgeFromCache(
-      const objects::ProfileRequest& request, const policy::EarlierCaptures& earlier) override;
+  std::optional<policy::Verdict> JudgeFromCache(const objects::ProfileRequest& request,
+                                                const policy::EarlierCaptures& earlier) override;
   absl::StatusOr<std::string> LogdirFor(const std::string& ns, Nanos within) override;
   std::string WhyNoMoreRequests(const std::string& ns) override;
   absl::StatusOr<std::string> WhyNoMore(kube::CreatorKind kind, const std::string& ns,
@@ -95,13 +95,14 @@ class KubeGatekeeper final : public Gatekeeper {
                                           const kube::Requester& requester, MonoTime deadline);
   absl::StatusOr<bool> MayProfile(const kube::Requester& requester, const std::string& ns,
                                   const std::string& pod, MonoTime deadline);
-  absl::StatusOr<policy::PolicyVerdict> JudgeByFacts(
-      const objects::ProfileRequest& request, const policy::EarlierCaptures& earlier,
-      const std::vector<policy::ProfilePolicy>& policies, Labels labels, MonoTime deadline);
-  policy::PolicyVerdict JudgeWith(const std::vector<policy::ProfilePolicy>& policies,
-                                  const policy::NamespaceFacts& facts,
-                                  const objects::ProfileRequest& request,
-                                  const policy::JobRuns* automatic);
+  absl::StatusOr<policy::Verdict> JudgeByFacts(const objects::ProfileRequest& request,
+                                               const policy::EarlierCaptures& earlier,
+                                               const std::vector<policy::ProfilePolicy>& policies,
+                                               Labels labels, MonoTime deadline);
+  policy::Verdict JudgeWith(const std::vector<policy::ProfilePolicy>& policies,
+                            const policy::NamespaceFacts& facts,
+                            const objects::ProfileRequest& request,
+                            const policy::JobRuns* automatic);
   absl::StatusOr<policy::NamespaceFacts> FactsOf(const objects::ProfileRequest& request,
                                                  const policy::EarlierCaptures& earlier,
                                                  const std::vector<policy::ProfilePolicy>& policies,

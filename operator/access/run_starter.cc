@@ -216,9 +216,9 @@ RunStarter::MaybeRefusal RunStarter::Admit(const kube::RunCreator& creator, Mono
   const std::vector<std::string> keys = deps_.seal_keys();
   if (keys.empty()) return absl::UnavailableError("there are no keys for seals yet");
   ASSIGN_OR_RETURN(RunVerdict judged, deps_.gatekeeper->JudgeRun(request, creator, left()));
-  if (judged.verdict.kind == policy::PolicyVerdict::Kind::kRefused)
+  if (judged.verdict.kind == policy::Verdict::Kind::kRefused)
     return kube::RunRefusal{"NotAllowed", std::move(judged.verdict.message)};
-  if (judged.verdict.kind == policy::PolicyVerdict::Kind::kUsedUp)
+  if (judged.verdict.kind == policy::Verdict::Kind::kUsedUp)
     return kube::RunRefusal{policy::kPolicyBudget, std::move(judged.verdict.message)};
   if (judged.counted) objects::KeepForBudgets(run);
   run["metadata"]["annotations"][kube::kRequesterAnnotation] = kube::SealRequester(

@@ -54,8 +54,8 @@ nlohmann::json RequesterAnnotation(const nlohmann::json& object) {
                       kube::kRequesterAnnotation);
 }
 
-AdmissionAnswer SetRequesterAnnotation(const nlohmann::json& object, const nlohmann::json& value) {
-  AdmissionAnswer answer;
+Answer SetRequesterAnnotation(const nlohmann::json& object, const nlohmann::json& value) {
+  Answer answer;
   if (RequesterAnnotation(object) == value) return answer;
   const std::string path =
       (nlohmann::json::json_pointer(kAnnotationsPath) / kube::kRequesterAnnotation).to_string();
@@ -71,8 +71,8 @@ AdmissionAnswer SetRequesterAnnotation(const nlohmann::json& object, const nlohm
   return answer;
 }
 
-AdmissionAnswer StampCreator(kube::CreatorKind kind, const AdmissionRequest& request,
-                             const std::vector<std::string>& seal_keys, WallTime now) {
+Answer StampCreator(kube::CreatorKind kind, const AdmissionRequest& request,
+                    const std::vector<std::string>& seal_keys, WallTime now) {
   if (!AsksForOtherRuns(request))
     return SetRequesterAnnotation(request.object, RequesterAnnotation(request.old_object));
   if (seal_keys.empty()) return Refusal(500, "the requester cannot be sealed yet; try again");
@@ -85,8 +85,8 @@ AdmissionAnswer StampCreator(kube::CreatorKind kind, const AdmissionRequest& req
                         seal_keys.front(), uid));
 }
 
-AdmissionAnswer CheckCreator(kube::CreatorKind kind, const AdmissionRequest& request,
-                             access::Gatekeeper& gatekeeper, Nanos within) {
+Answer CheckCreator(kube::CreatorKind kind, const AdmissionRequest& request,
+                    access::Gatekeeper& gatekeeper, Nanos within) {
   if (!AsksForOtherRuns(request)) return {};
   const auto bytes_of = [](const Json& from) {
     return JsonText(kube::Member(from, "spec")).size();
@@ -120,7 +120,7 @@ AdmissionAnswer CheckCreator(kube::CreatorKind kind, const AdmissionRequest& req
     if (!full.ok()) return Refusal(500, "the number of its kind is not known now; try again");
     if (!full->empty()) return Refusal(403, *full);
   }
-  const absl::StatusOr<policy::PolicyVerdict> verdict =
+  const absl::StatusOr<policy::Verdict> verdict =
       gatekeeper.Judge(*asked, kube::ParseRequester(request.user), {}, within / 2);
   if (!verdict.ok()) {
     LogWarning(StrCat("a ", kube::NounOf(kind), " could not be checked"),
@@ -128,7 +128,7 @@ AdmissionAnswer CheckCreator(kube::CreatorKind kind, const AdmissionRequest& req
     return Refusal(500, "the permission to create its runs could not be checked; try again");
   }
   // Only a refusal counts. What makes a request wait may have changed when a run is due.
-  if (verdict->kind == policy::PolicyVerdict::Kind::kRefused) return Refusal(403, verdict->message);
+  if (verdict->kind == policy::Verdict::Kind::kRefused) return Refusal(403, verdict->message);
   return {};
 }
 

@@ -16,15 +16,15 @@ namespace strobe::admission {
 nlohmann::json RequesterAnnotation(const nlohmann::json& object);
 
 // An answer that gives the object this annotation; none if `value` is null.
-AdmissionAnswer SetRequesterAnnotation(const nlohmann::json& object, const nlohmann::json& value);
+Answer SetRequesterAnnotation(const nlohmann::json& object, const nlohmann::json& value);
 
 // Writes the requester's annotation. `seal_keys` as in WebhookOptions.
-AdmissionAnswer StampCreator(kube::CreatorKind kind, const AdmissionRequest& request,
-                             const std::vector<std::string>& seal_keys, WallTime now);
+Answer StampCreator(kube::CreatorKind kind, const AdmissionRequest& request,
+                    const std::vector<std::string>& seal_keys, WallTime now);
 
 // Refuses a creator whose spec cannot work, or whose runs the user may not ask for. Blocks for
 // `within` at most.
-AdmissionAnswer CheckCreator(kube::CreatorKind kind, const AdmissionRequest& request,
-                             access::Gatekeeper& gatekeeper, Nanos within);
+Answer CheckCreator(kube::CreatorKind kind, const AdmissionRequest& request,
+                    access::Gatekeeper& gatekeeper, Nanos within);
 
 }  // namespace strobe::admission

@@ -83,15 +83,15 @@ absl::StatusOr<AdmissionRequest> ParseReview(const std::string& body) {
   return Read(body);
 }
 
-AdmissionAnswer Refusal(int code, std::string message) {
-  AdmissionAnswer answer;
+Answer Refusal(int code, std::string message) {
+  Answer answer;
   answer.allowed = false;
   answer.code = code;
   answer.message = std::move(message);
   return answer;
 }
 
-std::string AnswerReview(const std::string& uid, const AdmissionAnswer& answer) {
+std::string AnswerReview(const std::string& uid, const Answer& answer) {
   Json response = {{"uid", uid}, {"allowed", answer.allowed}};
   if (!answer.allowed)
     response["status"] = {{"code", answer.code},

@@ -28,7 +28,7 @@ inline constexpr std::size_t kBigReviewBytes = std::size_t{512} << 10;
 // AdmissionReview.
 absl::StatusOr<AdmissionRequest> ParseReview(const std::string& body);
 
-struct AdmissionAnswer {
+struct Answer {
   bool allowed = true;
   int code = 200;                       // HTTP status of a refusal, such as 403, 400 or 422.
   std::string message{};                // The reason for a refusal, human-readable.
@@ -36,8 +36,8 @@ struct AdmissionAnswer {
   nlohmann::json patch = nlohmann::json::array();  // RFC 6902; empty if there is none.
 };
 
-AdmissionAnswer Refusal(int code, std::string message);
+Answer Refusal(int code, std::string message);
 
-std::string AnswerReview(const std::string& uid, const AdmissionAnswer& answer);
+std::string AnswerReview(const std::string& uid, const Answer& answer);
 
 }  // namespace strobe::admission

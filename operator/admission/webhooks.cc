@@ -66,7 +66,7 @@ class Webhooks {
         limiter_(clock, LimitsOf(options_)) {}
 
   // Never refuses a pod: an error here must not keep a job from training.
-  AdmissionAnswer InjectPod(const AdmissionRequest& request) {
+  Answer InjectPod(const AdmissionRequest& request) {
     Injection injection = InjectWithin(request);
     const bool unchanged = injection.patch.empty();
     observer_.Injected(request.ns, !injection.skipped.empty() ? "skipped"
@@ -76,15 +76,15 @@ class Webhooks {
       LogInfo(injection.skipped.empty() ? "injected" : "not injected",
               {{"pod", NameOf(request)}, {"reason", injection.skipped}});
     }
-    AdmissionAnswer answer;
+    Answer answer;
     for (const std::string& warning : injection.warnings)
       answer.warnings.push_back("strobe: " + warning);
     answer.patch = std::move(injection.patch);
     return answer;
   }
 
-  AdmissionAnswer CheckPod(const AdmissionRequest& request) {
-    AdmissionAnswer answer;
+  Answer CheckPod(const AdmissionRequest& request) {
+    Answer answer;
     const std::string damage = InjectionDamage(request.object);
     if (damage.empty()) return answer;
     observer_.InjectionDamaged(request.ns, damage.substr(0, damage.find(':')));
@@ -98,7 +98,7 @@ class Webhooks {
 
   // Writes the requester's annotation: on creation, the user who creates the object; on update, the
   // old value.
-  AdmissionAnswer StampRequest(const AdmissionRequest& request) {
+  Answer StampRequest(const AdmissionRequest& request) {
     Json should;
     if (request.operation == "CREATE") {
       const std::vector<std::string> keys = options_.seal_keys();
@@ -115,8 +115,8 @@ class Webhooks {
   }
 
   // Fills in the logdir of a request that names none, before the request is stamped and checked.
-  AdmissionAnswer DefaultRequest(const AdmissionRequest& request) {
-    AdmissionAnswer answer;
+  Answer DefaultRequest(const AdmissionRequest& request) {
+    Answer answer;
     const Json& spec = kube::Member(request.object, "spec");
     // A spec of a wrong type is left to the schema.
     if (request.operation != "CREATE" || !spec.is_object() ||
@@ -133,10 +133,10 @@ class Webhooks {
     return answer;
   }
 
-  AdmissionAnswer CheckRequest(const AdmissionRequest& request) {
+  Answer CheckRequest(const AdmissionRequest& request) {
     // Fields that may change later (cancel, ttlAfterFinished) require only the right to update.
     if (request.operation != "CREATE") return {};
-    if (AdmissionAnswer size = CheckSize(request); !size.allowed) return size;
+    if (Answer size = CheckSize(request); !size.allowed) return size;
     if (const std::string full = gatekeeper_.WhyNoMoreRequests(request.ns); !full.empty())
       return Refusal(403, full);
     Json object = request.object;
@@ -144,41 +144,40 @@ class Webhooks {
     const absl::StatusOr<objects::ProfileRequest> asked = objects::ParseRequest(object);
     if (!asked.ok()) return Refusal(422, MessageOf(asked.status()));
     if (!asked->invalid.empty()) return Refusal(422, asked->invalid);
-    const absl::StatusOr<policy::PolicyVerdict> verdict =
+    const absl::StatusOr<policy::Verdict> verdict =
         gatekeeper_.Judge(*asked, kube::ParseRequester(request.user), {}, kJudgeLimit);
     if (!verdict.ok()) {
       LogWarning("a request could not be checked", {{"error", MessageOf(verdict.status())}});
       return Refusal(500, "the permission to create it could not be checked; try again");
     }
-    if (verdict->kind == policy::PolicyVerdict::Kind::kRefused)
-      return Refusal(403, verdict->message);
-    AdmissionAnswer answer;
-    if (verdict->kind == policy::PolicyVerdict::Kind::kWait)
+    if (verdict->kind == policy::Verdict::Kind::kRefused) return Refusal(403, verdict->message);
+    Answer answer;
+    if (verdict->kind == policy::Verdict::Kind::kWait)
       answer.warnings.push_back("the request will wait: " + verdict->message);
     return answer;
   }
 
   // Asked about all creations, and about changes after which there is too much.
-  AdmissionAnswer CheckSize(const AdmissionRequest& request) {
+  Answer CheckSize(const AdmissionRequest& request) {
     const std::string why = WhyTooManyEntries(request.object, request.old_object);
-    return why.empty() ? AdmissionAnswer() : Refusal(422, why);
+    return why.empty() ? Answer() : Refusal(422, why);
   }
 
   template <kube::CreatorKind kind>
-  AdmissionAnswer Stamp(const AdmissionRequest& request) {
+  Answer Stamp(const AdmissionRequest& request) {
     return StampCreator(kind, request, options_.seal_keys(), clock_.WallNow());
   }
 
   template <kube::CreatorKind kind>
-  AdmissionAnswer Check(const AdmissionRequest& request) {
-    if (AdmissionAnswer size = CheckSize(request); !size.allowed) return size;
+  Answer Check(const AdmissionRequest& request) {
+    if (Answer size = CheckSize(request); !size.allowed) return size;
     return CheckCreator(kind, request, gatekeeper_, kJudgeLimit);
   }
 
   // Returns a page that answers a review with `answer`. On an internal error it allows the object
   // if `fail_open` is set.
-  http::HttpServer::Handler Page(std::string name, bool fail_open, bool costly,
-                                 AdmissionAnswer (Webhooks::*answer)(const AdmissionRequest&)) {
+  http::Server::Handler Page(std::string name, bool fail_open, bool costly,
+                             Answer (Webhooks::*answer)(const AdmissionRequest&)) {
     return [this, name = std::move(name), fail_open, costly, answer](const http::Request& asked) {
       const MonoTime began = clock_.MonoNow();
       observer_.CountCall(name);
@@ -268,7 +267,7 @@ class Webhooks {
   }
 
   http::Page Respond(const http::Request& asked, bool fail_open, bool costly,
-                     AdmissionAnswer (Webhooks::*answer)(const AdmissionRequest&)) {
+                     Answer (Webhooks::*answer)(const AdmissionRequest&)) {
     if (asked.method != "POST") return {405, "POST an AdmissionReview\n"};
     if (!asked.content_type.starts_with("application/json"))
       return {415, "the body must be application/json\n"};
@@ -280,7 +279,7 @@ class Webhooks {
     request->caller = http::NetworkOf(asked.source);
     const std::shared_ptr<void> allowed = costly ? EnterCostly(asked, request->ns) : nullptr;
     if (costly && allowed == nullptr) return Later();
-    AdmissionAnswer answered;
+    Answer answered;
     try {
       answered = (this->*answer)(*request);
     } catch (const Json::exception& error) {
@@ -318,17 +317,17 @@ std::string WhyTooManyEntries(const nlohmann::json& object, const nlohmann::json
   return "";
 }
 
-std::map<std::string, http::HttpServer::Handler> WebhookPages(const Clock& clock,
-                                                              WebhookOptions options,
-                                                              access::Gatekeeper& gatekeeper,
-                                                              WebhookObserver& observer,
-                                                              KubeNamespaceLimits* limits) {
+std::map<std::string, http::Server::Handler> WebhookPages(const Clock& clock,
+                                                          WebhookOptions options,
+                                                          access::Gatekeeper& gatekeeper,
+                                                          WebhookObserver& observer,
+                                                          KubeNamespaceLimits* limits) {
   auto webhooks =
       std::make_shared<Webhooks>(clock, std::move(options), gatekeeper, observer, limits);
-  std::map<std::string, http::HttpServer::Handler> pages;
+  std::map<std::string, http::Server::Handler> pages;
   struct Review {
     const char* path;
-    AdmissionAnswer (Webhooks::*answer)(const AdmissionRequest&);
+    Answer (Webhooks::*answer)(const AdmissionRequest&);
     bool fail_open = false, costly = false;
   };
   for (const Review& review : {

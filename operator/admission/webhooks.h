@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "common/base/clock.h"
-#include "common/http/http_server.h"
+#include "common/http/server.h"
 #include "operator/access/gatekeeper.h"
 #include "operator/admission/inject.h"
 
@@ -50,8 +50,10 @@ struct WebhookOptions {
 
 // All arguments must outlive the pages. `limits` may be null; pods are then injected without regard
 // to their namespace's limits.
-std::map<std::string, http::HttpServer::Handler> WebhookPages(
-    const Clock& clock, WebhookOptions options, access::Gatekeeper& gatekeeper,
-    WebhookObserver& observer, KubeNamespaceLimits* limits = nullptr);
+std::map<std::string, http::Server::Handler> WebhookPages(const Clock& clock,
+                                                          WebhookOptions options,
+                                                          access::Gatekeeper& gatekeeper,
+                                                          WebhookObserver& observer,
+                                                          KubeNamespaceLimits* limits = nullptr);
 
 }  // namespace strobe::admission

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "capture/capture_spec.h"
+#include "capture/spec.h"
 #include "operator/job/targets.h"
 
 namespace strobe::job {
@@ -24,7 +24,7 @@ std::string OfTarget(std::string_view name, std::string_view text);
 
 struct JoinedTargets {
   std::vector<capture::Target> targets{};
-  std::vector<capture::RoleWanted> roles{};  // See CaptureSpec; empty for one target.
+  std::vector<capture::RoleWanted> roles{};  // See capture::Spec; empty for one target.
   std::size_t least = 0;                     // How many workers must end well in all.
   std::string note{}, job{};                 // See CountWords and Selection::job.
   std::optional<std::size_t> expected{};     // How many workers there should be; none = not known.

@@ -122,9 +122,9 @@ int TpuRank(const PodInfo& pod, const std::string& container) {
 
 // How many pods that train come before replica `index` of `role`, by the job's own numbers. None
 // for a role that it does not have, or that does not train.
-std::optional<std::int64_t> PodsBefore(const JobShape& shape, const std::string& role, int index) {
+std::optional<std::int64_t> PodsBefore(const Shape& shape, const std::string& role, int index) {
   std::int64_t before = 0;
-  for (const JobShape::Role& entry : shape.roles) {
+  for (const Shape::Role& entry : shape.roles) {
     if (!entry.trains) continue;
     const auto pods = static_cast<std::int64_t>(entry.pods_per_replica);
     if (entry.name == role) return before + index * pods;
@@ -133,7 +133,7 @@ std::optional<std::int64_t> PodsBefore(const JobShape& shape, const std::string&
   return std::nullopt;
 }
 
-Ranks JobSetRanksByShape(const Pods& pods, const JobShape& shape) {
+Ranks JobSetRanksByShape(const Pods& pods, const Shape& shape) {
   Ranks ranks;
   for (const PodInfo* pod : pods) {
     const int index = WrittenNumber(*pod, kJobIndexKey), own = WrittenNumber(*pod, kCompletionKey);
@@ -179,7 +179,7 @@ Ranks JobSetRanksByPods(const Pods& pods) {
   return ranks;
 }
 
-Ranks JobSetRanks(const Pods& pods, const JobShape* shape) {
+Ranks JobSetRanks(const Pods& pods, const Shape* shape) {
   std::set<std::string> sets;
   for (const PodInfo* pod : pods) {
     if (const std::string* name = Written(*pod, kube::kJobSetLabel)) sets.insert(*name);
@@ -197,7 +197,7 @@ std::string SharedName(const Pods& pods, std::string_view key) {
 }
 
 // Volcano numbers the pods of each task. Without the job's own object that is enough for one task.
-Ranks VolcanoRanks(const Pods& pods, const JobShape* shape) {
+Ranks VolcanoRanks(const Pods& pods, const Shape* shape) {
   const bool shaped = shape != nullptr && !shape->roles.empty();
   Ranks ranks(pods.size(), -1);
   if (SharedName(pods, kVolcanoJobKey).empty() ||
@@ -226,9 +226,9 @@ int LwsRank(const PodInfo& pod, const std::string& container) {
 bool IsMaster(const std::string& role) { return role == "master" || role == "chief"; }
 
 // What the shape says of the role: whether it trains; none if it has no such role.
-std::optional<bool> Trains(const JobShape* shape, const std::string& role) {
+std::optional<bool> Trains(const Shape* shape, const std::string& role) {
   if (shape == nullptr || role.empty()) return std::nullopt;
-  for (const JobShape::Role& entry : shape->roles) {
+  for (const Shape::Role& entry : shape->roles) {
     if (Lower(entry.name) == role) return entry.trains;
   }
   return std::nullopt;
@@ -236,15 +236,15 @@ std::optional<bool> Trains(const JobShape* shape, const std::string& role) {
 
 // An MPIJob's launcher that is a worker too comes first. mpi-operator 0.6 gives it no number and
 // counts the others without it; later ones number it 0 and the others from 1.
-bool IsFirstWithoutNumber(const PodInfo& pod, const JobShape* shape) {
+bool IsFirstWithoutNumber(const PodInfo& pod, const Shape* shape) {
   return Lower(WrittenText(pod, kJobRoleKey)) == "launcher" &&
          WrittenNumber(pod, kReplicaIndexKey) < 0 && Trains(shape, "launcher").value_or(false);
 }
 
-Ranks KubeflowRanks(const Pods& pods, const JobShape* shape) {
+Ranks KubeflowRanks(const Pods& pods, const Shape* shape) {
   std::int64_t masters = 0;
   if (shape != nullptr && !shape->roles.empty()) {
-    for (const JobShape::Role& role : shape->roles)
+    for (const Shape::Role& role : shape->roles)
       masters += IsMaster(Lower(role.name)) ? static_cast<std::int64_t>(role.replicas) : 0;
   } else {
     std::set<std::string> seen;
@@ -318,7 +318,7 @@ bool IsRankVariable(std::string_view name) {
 bool IsRankKey(std::string_view key) { return IsIn(kRankKeys, key); }
 
 std::vector<PodRank> AssignRanks(const std::vector<const PodInfo*>& pods,
-                                 const std::string& container, const JobShape* shape) {
+                                 const std::string& container, const Shape* shape) {
   std::vector<std::function<Ranks()>> evidence;
   const auto each = [&](std::function<int(const PodInfo&)> rank_of) {
     evidence.push_back([&pods, rank_of = std::move(rank_of)] { return ForEach(pods, rank_of); });
@@ -367,7 +367,7 @@ ExpectedProcesses ExpectedProcessesOf(const PodInfo& pod, const std::string& con
   return {.count = info == nullptr ? 0 : info->certain_processes};
 }
 
-bool OnlyCoordinates(const PodInfo& pod, const JobShape* shape) {
+bool OnlyCoordinates(const PodInfo& pod, const Shape* shape) {
   for (const char* key : {kReplicatedJobKey, kVolcanoTaskKey, kReplicaTypeKey, kJobRoleKey}) {
     if (const std::optional<bool> trains = Trains(shape, Lower(WrittenText(pod, key))))
       return !*trains;

@@ -13,8 +13,8 @@
 #include <string_view>
 #include <vector>
 
-#include "operator/job/job_shape.h"
 #include "operator/job/pod.h"
+#include "operator/job/shape.h"
 
 namespace strobe::job {
 
@@ -32,7 +32,7 @@ struct PodRank {
 // The rank of each of `pods`, in their order. Environment variables are read from `container`;
 // empty = from the first container that trains. `shape` may be null.
 std::vector<PodRank> AssignRanks(const std::vector<const PodInfo*>& pods,
-                                 const std::string& container, const JobShape* shape);
+                                 const std::string& container, const Shape* shape);
 
 // How many processes of the job a container of the pod runs: what the annotation
 // strobe.dev/processes says, or else the container's command; at least 1. `container` as above.
@@ -48,6 +48,6 @@ ExpectedProcesses ExpectedProcessesOf(const PodInfo& pod, const std::string& con
 
 // Whether the pod's role is to coordinate, not to train: a Ray head, MPI's launcher, a parameter
 // server. What the shape says of the role counts first; it may be null.
-bool OnlyCoordinates(const PodInfo& pod, const JobShape* shape);
+bool OnlyCoordinates(const PodInfo& pod, const Shape* shape);
 
 }  // namespace strobe::job

@@ -143,7 +143,7 @@ struct Members {
 };
 
 Members MembersOf(const TargetSpec& spec, const PodQuery& query, const std::vector<PodInfo>& pods,
-                  const JobShape* shape) {
+                  const Shape* shape) {
   Members members;
   for (const PodInfo& pod : pods) {
     const auto hash = pod.labels.find(kube::kTemplateHashLabel);
@@ -171,7 +171,7 @@ Members MembersOf(const TargetSpec& spec, const PodQuery& query, const std::vect
 }
 
 void ExpectWorkers(const TargetSpec& spec, const PodQuery& query, const Members& members,
-                   const JobShape* shape, Selection& selection) {
+                   const Shape* shape, Selection& selection) {
   if (shape != nullptr) selection.suspended = shape->unknown.empty() && shape->suspended;
   if (spec.expected_workers > 0) {
     selection.expected = std::max(spec.expected_workers, query.names.size());
@@ -321,7 +321,7 @@ std::string JobOf(const TargetSpec& spec, const std::vector<const PodInfo*>& pod
 
 }  // namespace
 
-absl::StatusOr<PodQuery> QueryFor(const TargetSpec& target, const JobShape* shape) {
+absl::StatusOr<PodQuery> QueryFor(const TargetSpec& target, const Shape* shape) {
   if (!target.job) return PodQuery{.selector = target.selector, .names = target.pods};
   if (shape != nullptr && !shape->pods.empty()) return PodQuery{.names = shape->pods};
   const bool other = shape != nullptr && shape->pods_of;
@@ -347,7 +347,7 @@ absl::StatusOr<PodQuery> QueryFor(const TargetSpec& target, const JobShape* shap
 }
 
 Selection SelectTargets(const TargetSpec& spec, const PodQuery& query,
-                        const std::vector<PodInfo>& pods, const JobShape* shape) {
+                        const std::vector<PodInfo>& pods, const Shape* shape) {
   Selection selection;
   const Members members = MembersOf(spec, query, pods, shape);
   selection.job = JobOf(spec, members.pods);

@@ -4,9 +4,9 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "capture/capture_spec.h"
-#include "operator/job/job_shape.h"
+#include "capture/spec.h"
 #include "operator/job/pod.h"
+#include "operator/job/shape.h"
 #include "operator/job/target_spec.h"
 
 namespace strobe::job {
@@ -21,7 +21,7 @@ struct PodQuery {
 
 // InvalidArgument for a job whose pods cannot be found. `shape` is the shape of target.jobRef;
 // while it is null, jobs whose pods belong to another object have none.
-absl::StatusOr<PodQuery> QueryFor(const TargetSpec& target, const JobShape* shape = nullptr);
+absl::StatusOr<PodQuery> QueryFor(const TargetSpec& target, const Shape* shape = nullptr);
 
 struct Selection {
   // One target per worker that should take part, sorted by rank and name. Workers that are missing
@@ -47,7 +47,7 @@ struct Selection {
 // `query` is QueryFor(spec), and `pods` are all pods that it finds. `shape` is the shape of
 // target.jobRef, or null without one.
 Selection SelectTargets(const TargetSpec& spec, const PodQuery& query,
-                        const std::vector<PodInfo>& pods, const JobShape* shape = nullptr);
+                        const std::vector<PodInfo>& pods, const Shape* shape = nullptr);
 
 // How many workers there are, human-readable: "14/16 workers are present".
 std::string CountWords(const Selection& selection);

@@ -306,7 +306,7 @@ void OperatorServer::StartTlsServers() {
 }
 
 absl::Status OperatorServer::ServeHttp() {
-  ASSIGN_OR_RETURN(http_, http::HttpServer::Start(
+  ASSIGN_OR_RETURN(http_, http::Server::Start(
                               {.listen = config_.http_listen},
                               {{"/healthz",
                                 [](const http::Request&) {

@@ -14,7 +14,7 @@
 #include "absl/status/statusor.h"
 #include "common/base/clock.h"
 #include "common/base/mutex.h"
-#include "common/http/http_server.h"
+#include "common/http/server.h"
 #include "operator/access/kube_gatekeeper.h"
 #include "operator/access/policy_keeper.h"
 #include "operator/config/config.h"
@@ -141,7 +141,7 @@ class OperatorServer {
 
   CaptureEngine engine_;
   kube::Reflector reflector_;
-  std::unique_ptr<http::HttpServer> http_;
+  std::unique_ptr<http::Server> http_;
   std::thread starter_;
   kube::LeaderElector elector_;
   const Parts parts_;

@@ -105,11 +105,11 @@ absl::StatusOr<std::unique_ptr<WebhookServer>> WebhookServer::Start(Dependencies
 
 absl::Status WebhookServer::Listen() {
   const config::WebhookConfig& config = deps_.config.webhook;
-  http::HttpOptions options{.listen = config.listen,
-                            .max_connections = kMaxConnections,
-                            .max_body_bytes = admission::kMaxReviewBytes,
-                            .threads = kThreads,
-                            .identity = &deps_.keeper.server()};
+  http::ServerOptions options{.listen = config.listen,
+                              .max_connections = kMaxConnections,
+                              .max_body_bytes = admission::kMaxReviewBytes,
+                              .threads = kThreads,
+                              .identity = &deps_.keeper.server()};
   ASSIGN_OR_RETURN(files_,
                    IdentityFiles::Read({config.certificate, config.key, config.client_authority}));
   if (files_->identity() != nullptr) options.identity = files_->identity();
@@ -118,15 +118,15 @@ absl::Status WebhookServer::Listen() {
     options.client_names = config.client_names;
   }
   const enroll::AuthorityKeeper& keeper = deps_.keeper;
-  ASSIGN_OR_RETURN(server_,
-                   http::HttpServer::Start(
-                       options, admission::WebhookPages(
-                                    deps_.clock,
-                                    {SettingsOf(deps_.config, deps_.ns),
-                                     [&keeper] { return keeper.server().Get()->roots; },
-                                     [&keeper] { return keeper.SealKeys(); }, kMaxJudgedAtOnce,
-                                     [this] { return EnrollmentAddress(); }},
-                                    deps_.gatekeeper, deps_.observer, &deps_.limits)));
+  ASSIGN_OR_RETURN(
+      server_,
+      http::Server::Start(options, admission::WebhookPages(
+                                       deps_.clock,
+                                       {SettingsOf(deps_.config, deps_.ns),
+                                        [&keeper] { return keeper.server().Get()->roots; },
+                                        [&keeper] { return keeper.SealKeys(); }, kMaxJudgedAtOnce,
+                                        [this] { return EnrollmentAddress(); }},
+                                       deps_.gatekeeper, deps_.observer, &deps_.limits)));
   LogInfo("webhooks are served", {{"port", StrCat(server_->port())}});
   return absl::OkStatus();
 }

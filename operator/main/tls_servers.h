@@ -10,7 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "common/grpc_tls/grpc_server.h"
-#include "common/http/http_server.h"
+#include "common/http/server.h"
 #include "common/tls/identity_files.h"
 #include "operator/access/gatekeeper.h"
 #include "operator/admission/kube_namespace_limits.h"
@@ -63,8 +63,8 @@ class WebhookServer {
   std::string EnrollmentAddress() const;
 
   const Dependencies deps_;
-  std::unique_ptr<IdentityFiles> files_;      // Without a certificate, the operator's own is used.
-  std::unique_ptr<http::HttpServer> server_;  // Last: its threads use the rest.
+  std::unique_ptr<IdentityFiles> files_;  // Without a certificate, the operator's own is used.
+  std::unique_ptr<http::Server> server_;  // Last: its threads use the rest.
 };
 
 class TlsServers {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "capture/capture_spec.h"
+#include "capture/spec.h"
 #include "collector/store/logdir.h"
 #include "common/base/duration.h"
 #include "common/base/status_macros.h"
@@ -12,7 +12,7 @@
 #include "operator/base/label_selector.h"
 #include "operator/base/names.h"
 #include "operator/base/requester_json.h"
-#include "operator/job/job_shape.h"
+#include "operator/job/shape.h"
 
 namespace strobe::objects {
 namespace {
@@ -106,7 +106,7 @@ absl::Status ReadTargets(const Json& spec, ProfileRequest& request) {
   return absl::OkStatus();
 }
 
-absl::Status ReadSteps(const Json& spec, const Json& step, capture::CaptureSpec& capture) {
+absl::Status ReadSteps(const Json& spec, const Json& step, capture::Spec& capture) {
   if (!spec.contains("steps")) {
     return step.empty() ? absl::OkStatus() : absl::InvalidArgumentError("start.step needs steps");
   }
@@ -163,7 +163,7 @@ absl::Status ReadTracers(const Json& tracers, v1::Tracers& read) {
 }
 
 // On the wire, 0 means that there is no limit.
-absl::Status ReadAbortWhen(const Json& abort, capture::CaptureSpec& capture) {
+absl::Status ReadAbortWhen(const Json& abort, capture::Spec& capture) {
   if (abort.contains("memoryPercent")) {
     const Json& percent = abort["memoryPercent"];
     const bool never = percent == "Never";
@@ -177,7 +177,7 @@ absl::Status ReadAbortWhen(const Json& abort, capture::CaptureSpec& capture) {
 }
 
 // Evidence takes no time. The schema refuses these fields, but an older schema may be installed.
-absl::Status ReadRecord(const Json& spec, capture::CaptureSpec& capture) {
+absl::Status ReadRecord(const Json& spec, capture::Spec& capture) {
   const std::string record = spec.value("record", "Trace");
   capture.collects_evidence = record == "Evidence";
   if (!capture.collects_evidence)
@@ -197,7 +197,7 @@ absl::Status ReadRecord(const Json& spec, capture::CaptureSpec& capture) {
 }
 
 absl::Status ReadFields(const Json& spec, ProfileRequest& request) {
-  capture::CaptureSpec& capture = request.capture;
+  capture::Spec& capture = request.capture;
   RETURN_IF_ERROR(ReadTargets(spec, request));
   RETURN_IF_ERROR(kube::ReadDuration(spec, "duration", capture.duration));
   RETURN_IF_ERROR(kube::ReadDuration(spec, "lookBack", capture.look_back));

@@ -14,7 +14,7 @@
 
 #include "absl/status/statusor.h"
 #include "capture/attempt_progress.h"
-#include "capture/capture_spec.h"
+#include "capture/spec.h"
 #include "capture/stall_report.h"
 #include "common/base/clock.h"
 #include "operator/base/admission_seal.h"
@@ -102,9 +102,9 @@ struct ProfileRequest {
   job::TargetSpec target{};                    // Without `targets`.
   std::vector<job::TargetSpec> targets{};      // Each with a name of its own; see TargetsOf.
   std::string min_workers = "100%";
-  capture::CaptureSpec capture{};  // Its min_workers is set once the targets are known.
-  std::optional<Nanos> ttl{};      // From its end until it is deleted; none = it is kept.
-  bool reclaim = false;            // reclaimPolicy is Delete.
+  capture::Spec capture{};     // Its min_workers is set once the targets are known.
+  std::optional<Nanos> ttl{};  // From its end until it is deleted; none = it is kept.
+  bool reclaim = false;        // reclaimPolicy is Delete.
   bool cancel = false;
   std::string invalid{};  // Why the spec cannot be carried out; empty when it can.
   RequestStatus status{};

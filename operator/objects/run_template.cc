@@ -179,7 +179,7 @@ kube::CreatedRun ParseRun(const Json& request) {
   if (run.state == kube::RunState::kUnfinished) attempts = std::max<std::int64_t>(attempts, 1);
   const Json& spec = kube::Member(request, "spec");
   const Nanos each =
-      ParseDuration(kube::TextOf(spec, "duration")).value_or(capture::CaptureSpec().duration) +
+      ParseDuration(kube::TextOf(spec, "duration")).value_or(capture::Spec().duration) +
       ParseDuration(kube::TextOf(spec, "lookBack")).value_or(Nanos{0});
   const absl::StatusOr<Nanos> recorded = ParseDuration(kube::TextOf(status, "recorded"));
   // The status has no such field before an attempt has ended.

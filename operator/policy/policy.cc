@@ -18,15 +18,14 @@
 namespace strobe::policy {
 namespace {
 
-using Kind = PolicyVerdict::Kind;
+using Kind = Verdict::Kind;
 
-PolicyVerdict Refused(const ProfilePolicy& policy, std::string_view why) {
+Verdict Refused(const ProfilePolicy& policy, std::string_view why) {
   return {Kind::kRefused, StrCat("ProfilePolicy ", policy.name, ": ", why), {}};
 }
 
-PolicyVerdict JudgeByOne(const ProfilePolicy& policy, const NamespaceFacts& ns,
-                         const capture::CaptureSpec& capture, WallTime now,
-                         const JobRuns* automatic) {
+Verdict JudgeByOne(const ProfilePolicy& policy, const NamespaceFacts& ns,
+                   const capture::Spec& capture, WallTime now, const JobRuns* automatic) {
   if (!policy.invalid.empty()) return Refused(policy, policy.invalid);
   std::vector<std::string> prefixes;
   for (const std::string& prefix : policy.allowed_logdirs)
@@ -218,19 +217,18 @@ std::string WithNamespace(std::string logdir, const std::string& ns) {
   return logdir;
 }
 
-PolicyVerdict JudgeByPolicies(const std::vector<ProfilePolicy>& policies, const NamespaceFacts& ns,
-                              const capture::CaptureSpec& capture, WallTime now,
-                              const JobRuns* automatic) {
+Verdict JudgeByPolicies(const std::vector<ProfilePolicy>& policies, const NamespaceFacts& ns,
+                        const capture::Spec& capture, WallTime now, const JobRuns* automatic) {
   if (const absl::Status status = CheckLogdirIsNoAddress(capture.logdir); !status.ok())
     return {Kind::kRefused, MessageOf(status), {}};
-  PolicyVerdict best{
+  Verdict best{
       Kind::kRefused,
       StrCat("no ProfilePolicy matches namespace ", ns.name, "; ask an administrator for one"),
       {}};
   bool first = true;
   for (const ProfilePolicy& policy : policies) {
     if (!policy.namespaces.Matches(ns.labels)) continue;
-    PolicyVerdict verdict = JudgeByOne(policy, ns, capture, now, automatic);
+    Verdict verdict = JudgeByOne(policy, ns, capture, now, automatic);
     if (verdict.kind == Kind::kAllowed) return verdict;
     if (first || verdict.kind < best.kind)
       best = std::move(verdict);

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "capture/capture_spec.h"
+#include "capture/spec.h"
 #include "common/base/clock.h"
 #include "operator/base/condition.h"
 #include "operator/base/label_selector.h"
@@ -53,7 +53,7 @@ struct NamespaceFacts {
   std::optional<WallTime> last_end{};  // When its last capture ended; none = not known.
 };
 
-struct PolicyVerdict {
+struct Verdict {
   // A smaller one is nearer to being allowed.
   enum class Kind { kAllowed, kWait, kUsedUp, kRefused };
   Kind kind = Kind::kAllowed;
@@ -72,9 +72,9 @@ inline bool CanHaveEnded(WallTime end, WallTime now) { return end <= now + kCloc
 // refused when no policy matches. kWait: the obstacle will pass by itself. kUsedUp: `automatic`,
 // which is set when a schedule or trigger is about to start the capture, has used up what a policy
 // grants; it has the other runs of the job.
-PolicyVerdict JudgeByPolicies(const std::vector<ProfilePolicy>& policies, const NamespaceFacts& ns,
-                              const capture::CaptureSpec& capture, WallTime now,
-                              const JobRuns* automatic = nullptr);
+Verdict JudgeByPolicies(const std::vector<ProfilePolicy>& policies, const NamespaceFacts& ns,
+                        const capture::Spec& capture, WallTime now,
+                        const JobRuns* automatic = nullptr);
 // Whether JudgeByPolicies depends on the other runs of the job.
 bool BoundsStarts(const std::vector<ProfilePolicy>& policies, const NamespaceFacts& ns);
 

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "absl/cleanup/cleanup.h"
-#include "capture/capture_spec.h"
+#include "capture/spec.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "operator/job/pod_evidence.h"
@@ -70,7 +70,7 @@ absl::StatusOr<kube::ReconcileResult> AttemptLauncher::Begin(const std::string& 
   } else if (request.capture.steps && request.requester) {
     // How long its steps may be recorded was known only to the previous leader.
     ASSIGN_OR_RETURN(
-        const policy::PolicyVerdict verdict,
+        const policy::Verdict verdict,
         deps_.gatekeeper->Judge(request, *request.requester, pending.earlier, kJudgeLimit));
     table_.SetAllowed(pending, verdict.max_duration);
   }
@@ -86,23 +86,23 @@ AttemptLauncher::MaybeResult AttemptLauncher::HoldBack(const PendingRequest& pen
   if (!unknown.empty() || !request.requester) return end_.Refuse(request, "NotAdmitted", unknown);
   // JudgeFromCache() is cheap, so it comes first: many requests may wait, and each asks again and
   // again.
-  if (const std::optional<policy::PolicyVerdict> verdict =
+  if (const std::optional<policy::Verdict> verdict =
           deps_.gatekeeper->JudgeFromCache(request, pending.earlier))
     return Hold(pending, *verdict);
   const std::optional<MonoTime> allowed = table_.AllowedAt(pending);
   if (allowed && deps_.clock.MonoNow() - *allowed <= max_age) return std::nullopt;
   ASSIGN_OR_RETURN(
-      const policy::PolicyVerdict verdict,
+      const policy::Verdict verdict,
       deps_.gatekeeper->Judge(request, *request.requester, pending.earlier, kJudgeLimit));
-  if (verdict.kind == policy::PolicyVerdict::Kind::kRefused)
+  if (verdict.kind == policy::Verdict::Kind::kRefused)
     return end_.Refuse(request, "NotAllowed", verdict.message);
-  if (verdict.kind == policy::PolicyVerdict::Kind::kWait) return Hold(pending, verdict);
+  if (verdict.kind == policy::Verdict::Kind::kWait) return Hold(pending, verdict);
   table_.SetAllowed(pending, verdict.max_duration);
   return std::nullopt;
 }
 
 absl::StatusOr<kube::ReconcileResult> AttemptLauncher::Hold(const PendingRequest& pending,
-                                                            const policy::PolicyVerdict& verdict) {
+                                                            const policy::Verdict& verdict) {
   const objects::ProfileRequest& request = pending.request;
   if (request.capture.preflight_only)
     return end_.Refuse(request, "WaitingForPolicy",
@@ -155,7 +155,7 @@ absl::StatusOr<kube::ReconcileResult> AttemptLauncher::Launch(const PendingReque
   if (queued) return *queued;
   ASSIGN_OR_RETURN(const std::optional<kube::ReconcileResult> held, AwaitPolicy(pending));
   if (held) return *held;
-  capture::CaptureSpec spec = request.capture;
+  capture::Spec spec = request.capture;
   spec.max_steps_time = table_.MaxDurationOf(pending);
   spec.min_workers = joined->least;
   spec.roles = std::move(joined->roles);
@@ -272,8 +272,7 @@ AttemptLauncher::MaybeResult AttemptLauncher::AwaitTurn(
 }
 
 absl::StatusOr<kube::ReconcileResult> AttemptLauncher::StartAttempt(
-    const PendingRequest& pending, std::vector<capture::Target> targets,
-    capture::CaptureSpec spec) {
+    const PendingRequest& pending, std::vector<capture::Target> targets, capture::Spec spec) {
   auto live = std::make_shared<LiveCapture>();
   live->uid = pending.request.uid;
   live->number = pending.number;
@@ -290,16 +289,16 @@ absl::StatusOr<kube::ReconcileResult> AttemptLauncher::StartAttempt(
   preflight.expected_workers = live->spec.expected_workers;
   RETURN_IF_ERROR(WriteIfChanged(deps_.cluster, held,
                                  ActiveStatus(held, pending.number, preflight, live->began)));
-  live->attempt = capture::CaptureAttempt::Start(
-      {.clock = deps_.clock,
-       .executor = deps_.executor,
-       .workers = deps_.workers,
-       .asks_for_evidence = true,
-       .reporter = deps_.reporter,
-       .judging = deps_.judging,
-       .evidence_memory = deps_.evidence_memory},
-      live->spec, pending.number, std::move(targets),
-      [enqueue = deps_.enqueue, key = pending.key] { enqueue(key); });
+  live->attempt =
+      capture::Attempt::Start({.clock = deps_.clock,
+                               .executor = deps_.executor,
+                               .workers = deps_.workers,
+                               .asks_for_evidence = true,
+                               .reporter = deps_.reporter,
+                               .judging = deps_.judging,
+                               .evidence_memory = deps_.evidence_memory},
+                              live->spec, pending.number, std::move(targets),
+                              [enqueue = deps_.enqueue, key = pending.key] { enqueue(key); });
   table_.Keep(pending.key, std::move(live));
   return kube::ReconcileResult{};
 }

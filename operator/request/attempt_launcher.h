@@ -34,7 +34,7 @@ class AttemptLauncher {
 
   MaybeResult HoldBack(const PendingRequest& pending, Nanos max_age);
   absl::StatusOr<kube::ReconcileResult> Hold(const PendingRequest& pending,
-                                             const policy::PolicyVerdict& verdict);
+                                             const policy::Verdict& verdict);
   absl::StatusOr<kube::ReconcileResult> Launch(const PendingRequest& pending);
   // What is in the cluster for each target.
   absl::StatusOr<std::vector<job::TargetSelection>> Select(const PendingRequest& pending);
@@ -45,7 +45,7 @@ class AttemptLauncher {
   MaybeResult AwaitTurn(const PendingRequest& pending, const std::vector<capture::Target>& targets);
   absl::StatusOr<kube::ReconcileResult> StartAttempt(const PendingRequest& pending,
                                                      std::vector<capture::Target> targets,
-                                                     capture::CaptureSpec spec);
+                                                     capture::Spec spec);
   absl::StatusOr<objects::ProfileRequest> AddFinalizer(const PendingRequest& pending);
 
   const ReconcilerDependencies& deps_;

@@ -15,7 +15,7 @@
 #include "common/base/enum_names.h"
 #include "common/base/executor.h"
 #include "operator/access/gatekeeper.h"
-#include "operator/job/job_shape.h"
+#include "operator/job/shape.h"
 #include "operator/job/targets.h"
 #include "operator/kube/reconcile_threads.h"
 #include "operator/objects/request.h"
@@ -35,9 +35,9 @@ class Cluster {
                                                              const job::PodQuery& query) = 0;
   // How many workers a job should have, and which object's pods they are. What will stay unknown,
   // for example because the kind's API is not installed or not allowed, is told in
-  // JobShape::unknown. An error is worth another try.
-  virtual absl::StatusOr<job::JobShape> DescribeJob(const std::string& ns,
-                                                    const kube::JobRef& job) = 0;
+  // Shape::unknown. An error is worth another try.
+  virtual absl::StatusOr<job::Shape> DescribeJob(const std::string& ns,
+                                                 const kube::JobRef& job) = 0;
   // Aborted when the object has changed since it was read.
   virtual absl::Status SetFinalizers(const objects::ProfileRequest& request,
                                      const std::vector<std::string>& finalizers) = 0;
@@ -81,12 +81,12 @@ struct ReconcilerDependencies {
   access::Gatekeeper* gatekeeper =
       nullptr;               // Null: every request that could be created is allowed.
   std::string viewer_url{};  // See viewer_link.h; empty = finished requests have no link.
-  capture::CaptureReporter* reporter = nullptr;  // Null: captures have no report.
+  capture::Reporter* reporter = nullptr;  // Null: captures have no report.
   // Notifies programs outside of the cluster of a capture's end, once it is in the request's
   // status. Called by any reconcile thread; must not block. Empty: there is nobody to notify.
   std::function<void(const objects::ProfileRequest&, const objects::RequestStatus&, CaptureEnd)>
       notify{};
-  // For evidence of stalls; see CaptureAttempt::Dependencies.
+  // For evidence of stalls; see Attempt::Dependencies.
   Executor* judging = nullptr;
   capture::EvidenceMemory* evidence_memory = nullptr;
 
@@ -94,7 +94,7 @@ struct ReconcilerDependencies {
   // Evidence records nothing, and does not count for policies.
 
   // Tells the gatekeeper that a capture of the namespace has ended just now.
-  void TellEnded(const std::string& ns, const capture::CaptureSpec& capture) const {
+  void TellEnded(const std::string& ns, const capture::Spec& capture) const {
     if (gatekeeper != nullptr && !capture.preflight_only && !capture.collects_evidence)
       gatekeeper->CaptureEnded(ns, clock.WallNow());
   }

@@ -7,8 +7,8 @@
 #include "common/base/strings.h"
 #include "operator/base/json_fields.h"
 #include "operator/base/names.h"
-#include "operator/job/job_shape.h"
 #include "operator/job/pod.h"
+#include "operator/job/shape.h"
 #include "operator/objects/request.h"
 #include "operator/request/pod_list.h"
 
@@ -84,8 +84,8 @@ absl::StatusOr<std::vector<job::PodInfo>> RequestCluster::ListPods(const std::st
                                            " MiB of the operator's memory; choose fewer"));
 }
 
-absl::StatusOr<job::JobShape> RequestCluster::DescribeJob(const std::string& ns,
-                                                          const kube::JobRef& job) {
+absl::StatusOr<job::Shape> RequestCluster::DescribeJob(const std::string& ns,
+                                                       const kube::JobRef& job) {
   return job::DescribeJob(ns, job, [this](const std::string& path) { return client_.Get(path); });
 }
 

@@ -20,8 +20,7 @@ class RequestCluster final : public Cluster {
   absl::StatusOr<objects::ProfileRequest> GetRequest(const std::string& key) override;
   absl::StatusOr<std::vector<job::PodInfo>> ListPods(const std::string& ns,
                                                      const job::PodQuery& query) override;
-  absl::StatusOr<job::JobShape> DescribeJob(const std::string& ns,
-                                            const kube::JobRef& job) override;
+  absl::StatusOr<job::Shape> DescribeJob(const std::string& ns, const kube::JobRef& job) override;
   absl::Status SetFinalizers(const objects::ProfileRequest& request,
                              const std::vector<std::string>& finalizers) override;
   absl::Status WriteStatus(const objects::ProfileRequest& request,

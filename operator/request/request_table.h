@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
-#include "capture/capture_attempt.h"
+#include "capture/attempt.h"
 #include "common/base/clock.h"
 #include "common/base/mutex.h"
 #include "operator/policy/policy.h"
@@ -46,11 +46,11 @@ inline constexpr Nanos kMaxPoll = std::chrono::seconds(60);
 // A request's newest attempt, from its start until the request is finished.
 struct LiveCapture {
   std::string uid{};  // The request's.
-  std::shared_ptr<capture::CaptureAttempt> attempt{};
+  std::shared_ptr<capture::Attempt> attempt{};
   int number = 1;  // The attempt's.
   WallTime began{};
   std::vector<capture::Target> targets{};
-  capture::CaptureSpec spec{};      // The request's, with the resolved min_workers.
+  capture::Spec spec{};             // The request's, with the resolved min_workers.
   bool counted = false;             // The end of the attempt has been counted and told.
   MonoTime written_at{};            // When the status was written last.
   bool told_armed = false;          // The status says that workers are armed.

@@ -11,11 +11,11 @@ absl::StatusOr<TargetPods> FindTargetPods(Cluster& cluster, const std::string& n
                                           const job::TargetSpec& target, bool patient) {
   TargetPods found;
   if (target.job && target.job->kind != "Pod") {
-    absl::StatusOr<job::JobShape> described = cluster.DescribeJob(ns, *target.job);
+    absl::StatusOr<job::Shape> described = cluster.DescribeJob(ns, *target.job);
     if (!described.ok() && patient) return described.status();
     found.shape = described.ok() ? *std::move(described)
-                                 : job::JobShape{.unknown = StrCat("the job could not be read: ",
-                                                                   MessageOf(described.status()))};
+                                 : job::Shape{.unknown = StrCat("the job could not be read: ",
+                                                                MessageOf(described.status()))};
   }
   ASSIGN_OR_RETURN(found.query, job::QueryFor(target, found.shape ? &*found.shape : nullptr));
   ASSIGN_OR_RETURN(found.pods, cluster.ListPods(ns, found.query));

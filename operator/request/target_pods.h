@@ -10,7 +10,7 @@ namespace strobe::request {
 
 struct TargetPods {
   job::PodQuery query{};
-  std::optional<job::JobShape> shape{};  // The shape of target.jobRef; none without one.
+  std::optional<job::Shape> shape{};  // The shape of target.jobRef; none without one.
   std::vector<job::PodInfo> pods{};
 };
 

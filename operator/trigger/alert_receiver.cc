@@ -75,14 +75,14 @@ absl::Status AlertReceiver::Listen() {
   ASSIGN_OR_RETURN(files_, IdentityFiles::Read(options_.files));
   ASSIGN_OR_RETURN(
       server_,
-      http::HttpServer::Start(ServerOptions(),
-                              {{kPath, [this](const http::Request& post) { return Take(post); }}}));
+      http::Server::Start(ServerOptions(),
+                          {{kPath, [this](const http::Request& post) { return Take(post); }}}));
   LogInfo("alerts are received", {{"port", StrCat(server_->port())}});
   return absl::OkStatus();
 }
 
-http::HttpOptions AlertReceiver::ServerOptions() {
-  http::HttpOptions options;
+http::ServerOptions AlertReceiver::ServerOptions() {
+  http::ServerOptions options;
   options.listen = options_.listen;
   options.max_connections = kMaxConnections;
   options.max_body_bytes = kMaxAlertPostBytes;

@@ -13,7 +13,7 @@
 #include "common/base/clock.h"
 #include "common/base/mutex.h"
 #include "common/fair/token_bucket.h"
-#include "common/http/http_server.h"
+#include "common/http/server.h"
 #include "common/http/source_limiter.h"
 #include "common/tls/identity_files.h"
 #include "operator/trigger/alert.h"
@@ -58,7 +58,7 @@ class AlertReceiver {
   AlertReceiver(const Clock& clock, AlertReceiverOptions options, AlertSink& sink,
                 AlertReceiverObserver& observer);
   absl::Status Listen();
-  http::HttpOptions ServerOptions();
+  http::ServerOptions ServerOptions();
 
   std::optional<http::Page> RefuseHead(const http::Request& head);
   http::Page Take(const http::Request& post);
@@ -79,7 +79,7 @@ class AlertReceiver {
   Mutex mutex_;
   fair::TokenBucket log_lines_ ABSL_GUARDED_BY(mutex_);
   std::string reload_error_;  // The last error that was logged. Used by one thread only.
-  std::unique_ptr<http::HttpServer> server_;  // Last: its threads use the rest.
+  std::unique_ptr<http::Server> server_;  // Last: its threads use the rest.
 };
 
 }  // namespace strobe::trigger

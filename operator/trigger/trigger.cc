@@ -142,7 +142,7 @@ absl::Status ReadTriggerTemplate(const Json& spec, ProfileTrigger& trigger) {
     }
   }
   RETURN_IF_ERROR(objects::ApplySample(spec, run, trigger.rotates));
-  capture::CaptureSpec capture;
+  capture::Spec capture;
   absl::Status read = kube::ReadDuration(run["spec"], "duration", capture.duration);
   read.Update(kube::ReadDuration(run["spec"], "lookBack", capture.look_back));
   if (!read.ok()) return absl::InvalidArgumentError(StrCat("template.spec.", MessageOf(read)));

@@ -232,7 +232,7 @@ absl::Status SidecarServer::ServeMetrics() {
   if (flags_.http_listen.empty()) return absl::OkStatus();
   const auto tpus = std::make_shared<service::TpuMetrics>(clock_, flags_.tpu_metrics);
   ASSIGN_OR_RETURN(
-      http_, http::HttpServer::Start(
+      http_, http::Server::Start(
                  {.listen = flags_.http_listen},
                  {{"/healthz",
                    [](const http::Request&) {

@@ -12,7 +12,7 @@
 #include "collector/store/stores.h"
 #include "common/base/clock.h"
 #include "common/grpc_tls/grpc_server.h"
-#include "common/http/http_server.h"
+#include "common/http/server.h"
 #include "sidecar/capture/capture_runner.h"
 #include "sidecar/enroll/enroller.h"
 #include "sidecar/main/agent_parts.h"
@@ -96,7 +96,7 @@ class SidecarServer {
   std::atomic<int> worker_port_{0};   // 0 = not served yet.
   std::atomic<bool> has_failed_{false};
   std::unique_ptr<GrpcServer> stock_server_;  // Null without --compat-listen.
-  std::unique_ptr<http::HttpServer> http_;    // Null without --http-listen.
+  std::unique_ptr<http::Server> http_;        // Null without --http-listen.
 };
 
 }  // namespace strobe

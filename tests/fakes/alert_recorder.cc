@@ -61,7 +61,7 @@ int main(int argc, char** argv) {
   const auto receiver =
       strobe::trigger::AlertReceiver::Start(clock, options, sink, metrics.receiver());
   if (!receiver.ok()) return std::fprintf(stderr, "%s\n", receiver.status().ToString().c_str()), 1;
-  const auto pages = strobe::http::HttpServer::Start(
+  const auto pages = strobe::http::Server::Start(
       {.listen = "127.0.0.1:0"}, {{"/metrics", [&](const strobe::http::Request&) {
                                      return strobe::http::MetricsPage(metrics.Render());
                                    }}});

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "capture/answer_limits.h"
+#include "capture/attempt.h"
 #include "capture/attempt_result.h"
-#include "capture/capture_attempt.h"
 #include "common/text/safe_text.h"
 #include "operator/kube/event_recorder.h"
 #include "operator/objects/request.h"
@@ -207,8 +207,8 @@ bool Answers(std::string_view bytes) {
     targets[i].name = targets[i].pod = targets[i].file = "w" + std::to_string(i);
     targets[i].address = "10.0.0.1:9470";
   }
-  const auto attempt = capture::CaptureAttempt::Start({time, time, liars, true}, request.capture, 1,
-                                                      std::move(targets), [] {});
+  const auto attempt = capture::Attempt::Start({time, time, liars, true}, request.capture, 1,
+                                               std::move(targets), [] {});
   for (int i = 0; i < 3000 && attempt->progress().phase != capture::Phase::kDone; ++i) {
     if (i == 20)
       RequireTaken(request, request::ActiveStatus(request, 1, attempt->progress(), time.WallNow()));
@@ -230,7 +230,7 @@ bool Answers(std::string_view bytes) {
   // Text may also come from a store or from the command line.
   capture::AttemptResult odd = result;
   odd.message = odd.manifest_error = raw;
-  capture::CaptureSpec spec = request.capture;
+  capture::Spec spec = request.capture;
   spec.request = raw;
   Require(capture::ManifestJson(capture::ComposeManifest(spec, odd)).ok(),
           "the manifest cannot be written");

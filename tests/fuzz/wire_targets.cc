@@ -18,11 +18,11 @@
 #include "collector/store/store_options.h"
 #include "collector/trace/xplane/space.h"
 #include "common/base/strings.h"
-#include "common/http/http_server.h"
+#include "common/http/server.h"
 #include "common/text/safe_text.h"
 #include "operator/config/config.h"
-#include "operator/job/job_shape.h"
 #include "operator/job/pod.h"
+#include "operator/job/shape.h"
 #include "operator/job/targets.h"
 #include "operator/kube/reflector.h"
 #include "operator/objects/request.h"
@@ -88,7 +88,7 @@ std::string GoodRings(const std::string& directory) {
 // Parses a watched object as every type that the operator reads.
 void ReadObject(const kube::Json& object) {
   const job::PodInfo pod = job::ParsePod(object);
-  const job::JobShape shape = job::ParseJob({"", "JobSet", "x"}, object);
+  const job::Shape shape = job::ParseJob({"", "JobSet", "x"}, object);
   job::SelectTargets({}, {}, {pod, pod}, &shape);
   if (const absl::StatusOr<objects::ProfileRequest> request = objects::ParseRequest(object);
       request.ok())
@@ -253,11 +253,11 @@ bool Kineto(std::string_view bytes) {
 }
 
 bool Http(std::string_view bytes) {
-  static const std::unique_ptr<http::HttpServer> server =
-      *http::HttpServer::Start({.listen = "127.0.0.1:0", .max_body_bytes = 4096},
-                               {{"/page", [](const http::Request& request) {
-                                   return http::Page{200, request.body, "text/plain", {}, true};
-                                 }}});
+  static const std::unique_ptr<http::Server> server =
+      *http::Server::Start({.listen = "127.0.0.1:0", .max_body_bytes = 4096},
+                           {{"/page", [](const http::Request& request) {
+                               return http::Page{200, request.body, "text/plain", {}, true};
+                             }}});
   static int asked = 0;
   const bool answered = Ask(server->port(), bytes).starts_with("HTTP/1.1 200");
   // The server must still answer other clients.

@@ -39,7 +39,7 @@ RECEIVER_VALUES = ["--set", "triggers.receiver.enabled=true,triggers.receiver.to
 DIGEST = f"sha256:{'0' * 63}f"
 
 
-# The kinds whose objects say how many workers a job should have; operator/job/job_shape.cc reads them.
+# The kinds whose objects say how many workers a job should have; operator/job/shape.cc reads them.
 JOB_KINDS = ["jobs", "statefulsets", "replicasets", "daemonsets", "deployments", "jobsets", "leaderworkersets", "pytorchjobs", "tfjobs", "jaxjobs", "mpijobs",
              "xgboostjobs", "paddlejobs", "rayclusters", "rayjobs", "rayservices", "workloads"]
 

@@ -4,8 +4,8 @@
 
 #include "absl/status/statusor.h"
 #include "collector/store/catalog/catalog.h"
-#include "common/http/http_server.h"
 #include "common/http/query.h"
+#include "common/http/server.h"
 #include "viewer/run/library.h"
 
 namespace strobe::viewer {

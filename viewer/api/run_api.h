@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "common/http/http_server.h"
 #include "common/http/query.h"
+#include "common/http/server.h"
 #include "viewer/api/spooled_answer.h"
 #include "viewer/run/loaded_run.h"
 

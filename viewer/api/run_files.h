@@ -6,8 +6,8 @@
 #include <string_view>
 
 #include "absl/status/statusor.h"
-#include "common/http/http_server.h"
 #include "common/http/query.h"
+#include "common/http/server.h"
 #include "viewer/api/run_api.h"
 #include "viewer/run/library.h"
 

@@ -9,7 +9,7 @@
 #include "absl/status/status.h"
 #include "common/fair/byte_shares.h"
 #include "common/http/gzip.h"
-#include "common/http/http_server.h"
+#include "common/http/server.h"
 
 namespace strobe::viewer {
 

@@ -12,7 +12,7 @@
 #include "absl/status/statusor.h"
 #include "common/base/clock.h"
 #include "common/base/mutex.h"
-#include "common/http/http_server.h"
+#include "common/http/server.h"
 #include "viewer/report/report_maker.h"
 #include "viewer/run/eviction.h"
 #include "viewer/run/library.h"

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "common/http/http_server.h"
+#include "common/http/server.h"
 
 namespace strobe::viewer {
 

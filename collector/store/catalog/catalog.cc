@@ -42,9 +42,9 @@ bool SameEntries(const LogdirRuns& a, const LogdirRuns& b) { return a.entries ==
 
 }  // namespace
 
-Catalog::Catalog(std::vector<CatalogedLogdir> logdirs, const CatalogOptions& options)
+Catalog::Catalog(std::vector<CatalogedLogdir> logdirs, const Options& options)
     : options_([&] {
-        CatalogOptions shared = options;  // The limits are those of all logdirs together.
+        Options shared = options;  // The limits are those of all logdirs together.
         const std::size_t count = std::max<std::size_t>(1, logdirs.size());
         shared.limits.max_bytes /= count;
         shared.limits.max_bytes_at_once /= count;

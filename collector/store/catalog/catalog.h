@@ -21,7 +21,7 @@ struct CatalogedLogdir {
       open{};
 };
 
-struct CatalogOptions {
+struct Options {
   // The folder that keeps the entries of each logdir; empty = they stay in memory.
   std::string directory{};
   ScanLimits limits{};
@@ -37,7 +37,7 @@ struct CatalogOptions {
 class Catalog {
  public:
   // Starts to list. All logdirs together keep the options' limits.
-  Catalog(std::vector<CatalogedLogdir> logdirs, const CatalogOptions& options);
+  Catalog(std::vector<CatalogedLogdir> logdirs, const Options& options);
   ~Catalog();  // Ends the scans that are under way.
   Catalog(const Catalog&) = delete;
   Catalog& operator=(const Catalog&) = delete;
@@ -63,7 +63,7 @@ class Catalog {
   LogdirRunsRef RunsOf(std::size_t place) const;
   void Keep(std::size_t place, LogdirRuns runs, bool scanned);
 
-  const CatalogOptions options_;
+  const Options options_;
   Cancellation stopped_;
   mutable Mutex mutex_;
   std::vector<Kept> kept_ ABSL_GUARDED_BY(mutex_);

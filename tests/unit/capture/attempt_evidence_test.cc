@@ -2,7 +2,7 @@
 
 #include <gmock/gmock.h>
 
-#include "capture/capture_attempt.h"
+#include "capture/attempt.h"
 #include "common/base/strings.h"
 #include "tests/fakes/fake_worker.h"
 
@@ -40,7 +40,7 @@ class AttemptEvidenceTest : public testing::Test {
     }
     fleet_[worker].evidence = answer;
   }
-  std::shared_ptr<CaptureAttempt> Start(std::vector<std::string> names) {
+  std::shared_ptr<Attempt> Start(std::vector<std::string> names) {
     std::vector<Target> targets;
     for (const std::string& name : names) {
       Target target;
@@ -49,7 +49,7 @@ class AttemptEvidenceTest : public testing::Test {
       target.rank = static_cast<int>(targets.size());
       targets.push_back(target);
     }
-    return CaptureAttempt::Start(
+    return Attempt::Start(
         {.clock = time_, .executor = time_, .workers = fleet_, .evidence_memory = memory_}, spec_,
         1, std::move(targets), [this] { ++changes_; });
   }
@@ -62,7 +62,7 @@ class AttemptEvidenceTest : public testing::Test {
 
   SimulatedTime time_;
   FakeFleet fleet_{time_};
-  CaptureSpec spec_;
+  Spec spec_;
   EvidenceMemory* memory_ = nullptr;
   int changes_ = 0;
 };

@@ -23,7 +23,7 @@ class MakePlanTest : public testing::Test {
     return MakePlan(spec_, attempt_, kInstant + 3min, worker_, framework);
   }
 
-  CaptureSpec spec_;
+  Spec spec_;
   AttemptResult attempt_;
   WorkerResult worker_;
 };

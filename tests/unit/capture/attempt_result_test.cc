@@ -51,7 +51,7 @@ WorkerResult Ended(const std::string& name, Outcome outcome, Nanos start = 0ns) 
   return worker;
 }
 
-AttemptResult Concluded(const CaptureSpec& spec, std::vector<WorkerResult> workers) {
+AttemptResult Concluded(const Spec& spec, std::vector<WorkerResult> workers) {
   AttemptResult result;
   result.workers = std::move(workers);
   Conclude(spec, result);
@@ -108,7 +108,7 @@ TEST(Conclude, ALateTraceWithoutACompleteStepIsNotWhatWasAskedFor) {
 }
 
 TEST(Conclude, SkewBeyondMaxSkewIsNotSynchronized) {
-  CaptureSpec spec;
+  Spec spec;
   spec.max_skew = 100us;
   EXPECT_TRUE(
       Concluded(spec, {Ended("a", Outcome::kOk), Ended("b", Outcome::kOk, 80us)}).synchronized);
@@ -123,7 +123,7 @@ TEST(Conclude, SkewBeyondMaxSkewIsNotSynchronized) {
 }
 
 TEST(Conclude, TellsHowFarAllTracesReachBack) {
-  CaptureSpec spec;
+  Spec spec;
   spec.look_back = 30s;
   const auto back = [](const std::string& name, Nanos reached) {
     WorkerResult worker = Ended(name, Outcome::kOk);
@@ -144,7 +144,7 @@ TEST(Conclude, TellsHowFarAllTracesReachBack) {
 }
 
 TEST(Conclude, MoreWorkersWantedThanThereAreFails) {
-  CaptureSpec spec;
+  Spec spec;
   spec.min_workers = 3;
   EXPECT_FALSE(Concluded(spec, {Ended("a", Outcome::kOk), Ended("b", Outcome::kOk)}).succeeded);
 }
@@ -173,7 +173,7 @@ TEST(ComposeManifest, HoldsEveryWorkerInRankOrder) {
 }
 
 TEST(ComposeManifest, TellsTheJobAndWhoAsked) {
-  CaptureSpec spec;
+  Spec spec;
   spec.job = "Job/llm";
   spec.requester = std::string(600, 'j');
   const AttemptResult result = Concluded(spec, {Ended("a", Outcome::kOk)});
@@ -241,7 +241,7 @@ TEST(ManifestJson, IsTextWhateverIsInIt) {
 }
 
 TEST(ComposeManifest, TakesTextOfAnyKind) {
-  CaptureSpec spec;
+  Spec spec;
   spec.request = "\xff@host";
   AttemptResult result = Concluded(spec, {Ended("a", Outcome::kWorkerLost)});
   result.message = result.workers[0].message = "\xe2\x82";
@@ -293,7 +293,7 @@ AttemptResult Failed(int attempt, std::vector<Outcome> outcomes) {
 }
 
 TEST(RetryAfter, TriesAgainWhatARetryCanCureWithGrowingDelay) {
-  CaptureSpec spec;
+  Spec spec;
   EXPECT_EQ(RetryAfter(spec, Failed(1, {Outcome::kOk, Outcome::kBusy})), 1s);
   EXPECT_EQ(RetryAfter(spec, Failed(2, {Outcome::kOk, Outcome::kBusy})), 2s);
   EXPECT_EQ(RetryAfter(spec, Failed(3, {Outcome::kOk, Outcome::kBusy})), std::nullopt)
@@ -315,7 +315,7 @@ TEST(RetryAfter, RecordsOnceForALogdirThatAcceptsNoTrace) {
 }
 
 TEST(RetryAfter, LooksOnlyForEnoughWorkers) {
-  CaptureSpec spec;
+  Spec spec;
   spec.min_workers = 1;
   EXPECT_TRUE(RetryAfter(spec, Failed(1, {Outcome::kBusy, Outcome::kSidecarMissing})).has_value());
 }

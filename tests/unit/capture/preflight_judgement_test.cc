@@ -47,7 +47,7 @@ class JudgePreflightTest : public testing::Test {
     return JudgePreflight({spec_, "uid-1", "run", kAskedAt, requested_start_}, target_, answer_);
   }
 
-  CaptureSpec spec_;
+  Spec spec_;
   Target target_;
   Preflight answer_;
   std::optional<WallTime> requested_start_;

@@ -290,7 +290,7 @@ TEST(RanksOf, BesideToldLocalRanksNoneIsAssumed) {
 }
 
 TEST(Conclude, APodCountsIfAllItsWorkersDo) {
-  CaptureSpec spec;
+  Spec spec;
   spec.min_workers = 1;
   AttemptResult result;
   result.workers = {SeveralWorkers("a", 0, 2, Outcome::kOk),

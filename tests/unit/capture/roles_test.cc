@@ -55,14 +55,14 @@ std::vector<std::string> GroupsOf(const std::vector<Place>& places) {
   return groups;
 }
 
-CaptureSpec TwoRoles(std::size_t prefill, std::size_t decode) {
-  CaptureSpec spec;
+Spec TwoRoles(std::size_t prefill, std::size_t decode) {
+  Spec spec;
   spec.roles = {{"prefill", prefill}, {"decode", decode}};
   spec.min_workers = prefill + decode;
   return spec;
 }
 
-AttemptResult ConcludedRoles(const CaptureSpec& spec, std::vector<WorkerResult> workers) {
+AttemptResult ConcludedRoles(const Spec& spec, std::vector<WorkerResult> workers) {
   AttemptResult result;
   result.workers = std::move(workers);
   Conclude(spec, result);
@@ -253,7 +253,7 @@ TEST(ComposeManifest, NamesAWorkerByRoleGroupAndRank) {
       WorkersAt({{"prefill", "p-1", 0, 0, 1}, {"decode", "d", -1, 4}, {"prefill", "p-0", 0, 0, 1}});
   AssignGroups(workers);
   workers[1].target.role_from = "request";
-  const CaptureSpec spec = TwoRoles(2, 1);
+  const Spec spec = TwoRoles(2, 1);
   const AttemptResult result = ConcludedRoles(spec, std::move(workers));
   const absl::StatusOr<std::string> text = ManifestJson(ComposeManifest(spec, result));
   ASSERT_TRUE(text.ok()) << text.status();

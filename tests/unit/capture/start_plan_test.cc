@@ -39,7 +39,7 @@ TEST(PlanStart, CallingOffReachesTheFarthestWorker) {
 }
 
 TEST(PlanStart, HonoursALongerDelayAndRaisesAShorterOne) {
-  CaptureSpec spec;
+  Spec spec;
   spec.delay = 10s;
   EXPECT_EQ(PlanStart(spec, kPlanNow, Two(1ms))->instant, kPlanNow + 10s);
   spec.delay = 1ms;
@@ -47,19 +47,19 @@ TEST(PlanStart, HonoursALongerDelayAndRaisesAShorterOne) {
 }
 
 TEST(PlanStart, StartsAtThePointInTimeThatWasAskedFor) {
-  CaptureSpec spec;
+  Spec spec;
   spec.at = kPlanNow + 1min;
   EXPECT_EQ(PlanStart(spec, kPlanNow, Two(1ms))->instant, kPlanNow + 1min);
 }
 
 TEST(PlanStart, NamesTheWorkerWhoseClockIsTooUncertain) {
-  CaptureSpec spec;
+  Spec spec;
   spec.max_skew = 1ms;
   EXPECT_THAT(std::string(PlanStart(spec, kPlanNow, Two(9ms)).status().message()), HasSubstr("w0"));
 }
 
 TEST(PlanStart, CannotPromiseASkewWithAClockThatWasNeverMeasured) {
-  CaptureSpec spec;
+  Spec spec;
   std::vector<ClockReading> workers = Two(1us);
   workers[1].error.reset();
   EXPECT_TRUE(PlanStart(spec, kPlanNow, workers).ok());
@@ -75,7 +75,7 @@ TEST(PlanStart, TheGuardFollowsTheWorstLatenessUpToABound) {
   EXPECT_EQ(PlanStart({}, kPlanNow, workers)->guard, 40ms);
   workers[0].capture_lateness = 2s;
   EXPECT_EQ(PlanStart({}, kPlanNow, workers)->guard, kMaxDefaultGuard);
-  CaptureSpec spec;
+  Spec spec;
   spec.guard = 0ms;
   EXPECT_EQ(PlanStart(spec, kPlanNow, workers)->guard, 0ms);
 }

@@ -26,7 +26,7 @@ capture::WorkerResult Recorded(const std::string& name, Nanos start) {
 }
 
 std::string Render(const std::string& logdir, std::vector<capture::WorkerResult> workers) {
-  capture::CaptureSpec spec;
+  capture::Spec spec;
   spec.logdir = logdir;
   capture::AttemptResult result;
   result.run = "run";

@@ -184,7 +184,7 @@ TEST(SetRoles, EachRoleNeedsEnoughWorkers) {
   for (std::size_t i = 0; i < targets.size(); ++i) targets[i].role = i == 0 ? "prefill" : "decode";
   CaptureFlags flags;
   flags.min_workers = "50%";
-  capture::CaptureSpec spec;
+  capture::Spec spec;
   ASSERT_TRUE(SetRoles(flags, targets, spec).ok());
   ASSERT_EQ(spec.roles.size(), 2u);
   EXPECT_EQ(spec.roles[0].role, "decode");
@@ -194,7 +194,7 @@ TEST(SetRoles, EachRoleNeedsEnoughWorkers) {
 }
 
 TEST(SetRoles, WorkersWithoutRolesStayAsTheyAre) {
-  capture::CaptureSpec spec;
+  capture::Spec spec;
   spec.min_workers = 2;
   ASSERT_TRUE(SetRoles({}, std::vector<capture::Target>(2), spec).ok());
   EXPECT_TRUE(spec.roles.empty());
@@ -205,7 +205,7 @@ TEST(SetRoles, RolesHaveNoStepsInCommon) {
   std::vector<capture::Target> targets(2);
   targets[0].role = "prefill";
   targets[1].role = "decode";
-  capture::CaptureSpec spec;
+  capture::Spec spec;
   spec.steps = capture::StepsWanted{.count = 5};
   EXPECT_FALSE(SetRoles({}, targets, spec).ok());
 }

@@ -60,7 +60,7 @@ class KubeGatekeeperTest : public testing::Test {
     EXPECT_TRUE(why.ok()) << why.status();
     return *why;
   }
-  policy::PolicyVerdict Judge(KubeGatekeeper& gatekeeper) {
+  policy::Verdict Judge(KubeGatekeeper& gatekeeper) {
     const objects::ProfileRequest request = *objects::ParseRequest(Stored(Now(), Now()));
     const auto verdict = gatekeeper.Judge(request, kube::Requester{.username = "jane"}, {}, 10s);
     EXPECT_TRUE(verdict.ok()) << verdict.status();
@@ -161,30 +161,30 @@ TEST_F(KubeGatekeeperTest, WaitingRequestsOutliveTheKeysRotation) {
 
 TEST_F(KubeGatekeeperTest, MinIntervalHoldsWhenTheRequestIsGoneAndTheOperatorAnother) {
   policy_["minInterval"] = "5m";
-  EXPECT_EQ(Judge(gatekeeper_).kind, policy::PolicyVerdict::Kind::kAllowed);
+  EXPECT_EQ(Judge(gatekeeper_).kind, policy::Verdict::Kind::kAllowed);
   gatekeeper_.CaptureEnded("ml", Now());
-  EXPECT_EQ(Judge(gatekeeper_).kind, policy::PolicyVerdict::Kind::kWait);
+  EXPECT_EQ(Judge(gatekeeper_).kind, policy::Verdict::Kind::kWait);
   CaptureHistory history(time_, client_, {"strobe-system", "state"});
   KubeGatekeeper next(time_, client_, requests_, history, Options());
-  EXPECT_EQ(Judge(next).kind, policy::PolicyVerdict::Kind::kWait);
+  EXPECT_EQ(Judge(next).kind, policy::Verdict::Kind::kWait);
   time_.Advance(6min);
-  EXPECT_EQ(Judge(next).kind, policy::PolicyVerdict::Kind::kAllowed);
+  EXPECT_EQ(Judge(next).kind, policy::Verdict::Kind::kAllowed);
 }
 
 TEST_F(KubeGatekeeperTest, AnEndThatAClockWroteThatWasAheadHoldsNothingBack) {
   policy_["minInterval"] = "5m";
-  EXPECT_EQ(Judge(gatekeeper_).kind, policy::PolicyVerdict::Kind::kAllowed);
+  EXPECT_EQ(Judge(gatekeeper_).kind, policy::Verdict::Kind::kAllowed);
   gatekeeper_.CaptureEnded("ml", Now() + 24h);
   kube::Json other = Stored(Now(), Now());
   other["metadata"]["name"] = "ended";
   other["status"] = {{"attempt", 1}, {"completionTime", FormatRfc3339(Now() + 24h)}};
   requests_.Put(std::make_shared<const kube::Json>(other));
-  EXPECT_EQ(Judge(gatekeeper_).kind, policy::PolicyVerdict::Kind::kAllowed);
+  EXPECT_EQ(Judge(gatekeeper_).kind, policy::Verdict::Kind::kAllowed);
   CaptureHistory history(time_, client_, {"strobe-system", "state"});
   KubeGatekeeper next(time_, client_, requests_, history, Options());
-  EXPECT_EQ(Judge(next).kind, policy::PolicyVerdict::Kind::kAllowed);
+  EXPECT_EQ(Judge(next).kind, policy::Verdict::Kind::kAllowed);
   next.CaptureEnded("ml", Now());
-  EXPECT_EQ(Judge(next).kind, policy::PolicyVerdict::Kind::kWait) << "the true end counts";
+  EXPECT_EQ(Judge(next).kind, policy::Verdict::Kind::kWait) << "the true end counts";
 }
 
 TEST_F(KubeGatekeeperTest, WhereNoPolicyAsksNothingIsWrittenDown) {
@@ -210,14 +210,14 @@ TEST_F(KubeGatekeeperTest, CapturesOfAnOperatorBeforeUsCountAsActive) {
   other["metadata"]["name"] = "running";
   other["status"] = {{"attempt", 1}};
   requests_.Put(std::make_shared<const kube::Json>(other));
-  EXPECT_EQ(Judge(gatekeeper_).kind, policy::PolicyVerdict::Kind::kWait);
+  EXPECT_EQ(Judge(gatekeeper_).kind, policy::Verdict::Kind::kWait);
   other["spec"]["preflightOnly"] = true;
   requests_.Put(std::make_shared<const kube::Json>(other));
-  EXPECT_EQ(Judge(gatekeeper_).kind, policy::PolicyVerdict::Kind::kAllowed) << "it records nothing";
+  EXPECT_EQ(Judge(gatekeeper_).kind, policy::Verdict::Kind::kAllowed) << "it records nothing";
   other["spec"]["preflightOnly"] = false;
   other["status"]["completionTime"] = FormatRfc3339(Now());
   requests_.Put(std::make_shared<const kube::Json>(other));
-  EXPECT_EQ(Judge(gatekeeper_).kind, policy::PolicyVerdict::Kind::kAllowed);
+  EXPECT_EQ(Judge(gatekeeper_).kind, policy::Verdict::Kind::kAllowed);
 }
 
 TEST_F(KubeGatekeeperTest, ANamespaceMayHaveSoManyOpenRequests) {
@@ -304,7 +304,7 @@ TEST_F(BusyGatekeeperTest, ManyWhoWaitShareWhatWasRead) {
   for (int i = 0; i < 1000; ++i) {
     const auto verdict = gatekeeper_.JudgeFromCache(request_, {.active = 2});
     ASSERT_TRUE(verdict.has_value());
-    EXPECT_EQ(verdict->kind, policy::PolicyVerdict::Kind::kWait);
+    EXPECT_EQ(verdict->kind, policy::Verdict::Kind::kWait);
   }
   EXPECT_THAT(server_->requests(), SizeIs(2));
   request_.ns = "other";
@@ -320,7 +320,7 @@ TEST_F(BusyGatekeeperTest, AGlanceDecidesNothingButToWait) {
   request_.capture.logdir = "/elsewhere";
   EXPECT_FALSE(gatekeeper_.JudgeFromCache(request_, {.active = 2}).has_value())
       << "a policy may have come meanwhile: Judge refuses";
-  EXPECT_EQ(gatekeeper_.Judge(request_, {}, {}, 10s)->kind, policy::PolicyVerdict::Kind::kRefused);
+  EXPECT_EQ(gatekeeper_.Judge(request_, {}, {}, 10s)->kind, policy::Verdict::Kind::kRefused);
 }
 
 TEST_F(BusyGatekeeperTest, AServerThatIsAwayIsNotAskedByEverybody) {

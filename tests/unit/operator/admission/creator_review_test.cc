@@ -14,16 +14,15 @@ using testing::IsEmpty;
 
 class JudgeOfSchedules final : public access::Gatekeeper {
  public:
-  absl::StatusOr<policy::PolicyVerdict> Judge(const objects::ProfileRequest& request,
-                                              const kube::Requester& requester,
-                                              const policy::EarlierCaptures&,
-                                              Nanos within) override {
+  absl::StatusOr<policy::Verdict> Judge(const objects::ProfileRequest& request,
+                                        const kube::Requester& requester,
+                                        const policy::EarlierCaptures&, Nanos within) override {
     EXPECT_LE(within, 2s);
     asked.push_back(requester.username + " " + request.capture.logdir);
     return verdict;
   }
-  std::optional<policy::PolicyVerdict> JudgeFromCache(const objects::ProfileRequest&,
-                                                      const policy::EarlierCaptures&) override {
+  std::optional<policy::Verdict> JudgeFromCache(const objects::ProfileRequest&,
+                                                const policy::EarlierCaptures&) override {
     return {};
   }
   absl::StatusOr<std::string> WhyNotAdmitted(const objects::ProfileRequest&) override { return ""; }
@@ -34,7 +33,7 @@ class JudgeOfSchedules final : public access::Gatekeeper {
   void CaptureEnded(const std::string&, WallTime) override {}
 
   absl::StatusOr<std::string> full = std::string();
-  absl::StatusOr<policy::PolicyVerdict> verdict = policy::PolicyVerdict{};
+  absl::StatusOr<policy::Verdict> verdict = policy::Verdict{};
   absl::StatusOr<std::string> logdir = std::string("/default");
   std::vector<std::string> asked;
 };
@@ -58,8 +57,7 @@ AdmissionRequest ScheduleReview(const char* patch = "{}", const char* former = n
 
 // The annotation after the answer's patch, as its content.
 nlohmann::json StampAfter(const AdmissionRequest& request) {
-  const AdmissionAnswer answer =
-      StampCreator(kube::CreatorKind::kSchedule, request, {"key"}, WallTime{1s});
+  const Answer answer = StampCreator(kube::CreatorKind::kSchedule, request, {"key"}, WallTime{1s});
   EXPECT_TRUE(answer.allowed);
   const nlohmann::json object = request.object.patch(answer.patch);
   const nlohmann::json annotations =
@@ -72,7 +70,7 @@ TEST(ScheduleReview, WhoeverCreatesAScheduleIsItsRequester) {
       R"({"metadata": {"annotations": {"strobe.dev/requester": "{\"username\": \"admin\"}"}}})"));
   EXPECT_EQ(stamp["username"], "jane");
   EXPECT_FALSE(stamp.contains("object")) << "there is no UID yet";
-  const AdmissionAnswer early =
+  const Answer early =
       StampCreator(kube::CreatorKind::kSchedule, ScheduleReview(), {}, WallTime{1s});
   EXPECT_FALSE(early.allowed);
   EXPECT_EQ(early.code, 500);
@@ -129,7 +127,7 @@ TEST(ScheduleReview, AScheduleThatCannotBeCarriedOutIsRefusedWithItsField) {
            {R"({"spec": {"timeZone": "Mars/Base"}})", "spec.timeZone"},
            {R"({"spec": {"template": {"spec": {"logdir": "ftp://x/y"}}}})",
             "spec.template.spec."}}) {
-    const AdmissionAnswer answer =
+    const Answer answer =
         CheckCreator(kube::CreatorKind::kSchedule, ScheduleReview(patch), judge, 4s);
     EXPECT_FALSE(answer.allowed) << patch;
     EXPECT_EQ(answer.code, 422);
@@ -147,10 +145,10 @@ TEST(ScheduleReview, TheUserMustBeAllowedToAskForItsRuns) {
                            judge, 4s)
                   .allowed);
   EXPECT_EQ(judge.asked.back(), "jane file:///default");
-  judge.verdict = policy::PolicyVerdict{policy::PolicyVerdict::Kind::kWait, "too many", {}};
+  judge.verdict = policy::Verdict{policy::Verdict::Kind::kWait, "too many", {}};
   EXPECT_TRUE(CheckCreator(kube::CreatorKind::kSchedule, ScheduleReview(), judge, 4s).allowed)
       << "it will pass until a run is due";
-  judge.verdict = policy::PolicyVerdict{policy::PolicyVerdict::Kind::kRefused, "jane may not", {}};
+  judge.verdict = policy::Verdict{policy::Verdict::Kind::kRefused, "jane may not", {}};
   EXPECT_EQ(CheckCreator(kube::CreatorKind::kSchedule, ScheduleReview(), judge, 4s).code, 403);
   EXPECT_EQ(CheckCreator(kube::CreatorKind::kSchedule,
                          ScheduleReview(R"({"spec": {"schedule": "@daily"}})", "{}"), judge, 4s)
@@ -192,14 +190,14 @@ TEST(TriggerReview, WhoeverCreatesOrChangesATriggerMustBeAllowedToAskForItsRuns)
   };
   EXPECT_TRUE(check("{}").allowed);
   EXPECT_EQ(judge.asked.back(), "jane file:///logs");
-  const AdmissionAnswer wrong = check(R"({"spec": {"alerts": {"matchLabels": {"a": null}}}})");
+  const Answer wrong = check(R"({"spec": {"alerts": {"matchLabels": {"a": null}}}})");
   EXPECT_EQ(wrong.code, 422);
   EXPECT_THAT(wrong.message, HasSubstr("spec.alerts.matchLabels"));
-  judge.verdict = policy::PolicyVerdict{policy::PolicyVerdict::Kind::kRefused, "jane may not", {}};
+  judge.verdict = policy::Verdict{policy::Verdict::Kind::kRefused, "jane may not", {}};
   EXPECT_EQ(check("{}").code, 403);
   EXPECT_EQ(check(R"({"spec": {"budget": {"capturesPerDay": 99}}})", "{}").code, 403);
   EXPECT_TRUE(check(R"({"spec": {"suspend": true}})", "{}").allowed);
-  const AdmissionAnswer stamp =
+  const Answer stamp =
       StampCreator(kube::CreatorKind::kTrigger, review("{}", nullptr), {"key"}, WallTime{1s});
   const nlohmann::json stamped = review("{}", nullptr).object.patch(stamp.patch);
   EXPECT_EQ(

@@ -49,7 +49,7 @@ TEST(Review, BracketsInTextAreNoBrackets) {
 }
 
 TEST(Review, AnswersCarryTheirPatch) {
-  AdmissionAnswer answer;
+  Answer answer;
   answer.patch.push_back({{"op", "add"}, {"path", "/a"}, {"value", 1}});
   answer.warnings = {std::string(1000, 'w')};
   const Json written = Json::parse(AnswerReview("u", answer));
@@ -62,7 +62,7 @@ TEST(Review, AnswersCarryTheirPatch) {
 }
 
 TEST(Review, RefusalsSayWhy) {
-  AdmissionAnswer answer;
+  Answer answer;
   answer.allowed = false;
   answer.code = 403;
   answer.message = "no";

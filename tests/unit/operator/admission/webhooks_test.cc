@@ -68,17 +68,15 @@ class Observer final : public WebhookObserver {
 // An API server that does not answer until it is released.
 class StuckGatekeeper final : public access::Gatekeeper {
  public:
-  absl::StatusOr<policy::PolicyVerdict> Judge(const objects::ProfileRequest&,
-                                              const kube::Requester&,
-                                              const policy::EarlierCaptures&,
-                                              Nanos within) override {
+  absl::StatusOr<policy::Verdict> Judge(const objects::ProfileRequest&, const kube::Requester&,
+                                        const policy::EarlierCaptures&, Nanos within) override {
     EXPECT_LT(within, 5s) << "the API server waits for five seconds";
     ++stuck;
     let_go.Wait();
-    return policy::PolicyVerdict{};
+    return policy::Verdict{};
   }
-  std::optional<policy::PolicyVerdict> JudgeFromCache(const objects::ProfileRequest&,
-                                                      const policy::EarlierCaptures&) override {
+  std::optional<policy::Verdict> JudgeFromCache(const objects::ProfileRequest&,
+                                                const policy::EarlierCaptures&) override {
     return std::nullopt;
   }
   absl::StatusOr<std::string> WhyNotAdmitted(const objects::ProfileRequest&) override { return ""; }

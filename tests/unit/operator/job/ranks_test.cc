@@ -19,7 +19,7 @@ PodInfo Pod(Labels labels, Labels env = {}) {
   return pod;
 }
 
-std::vector<int> Ranks(const std::vector<PodInfo>& pods, const JobShape* shape = nullptr,
+std::vector<int> Ranks(const std::vector<PodInfo>& pods, const Shape* shape = nullptr,
                        const std::string& container = "") {
   std::vector<const PodInfo*> pointers;
   for (const PodInfo& pod : pods) pointers.push_back(&pod);
@@ -46,7 +46,7 @@ TEST(AssignRanks, JobSetSlicesAreNumberedThroughTheWholeSet) {
 }
 
 TEST(AssignRanks, TheJobSetItselfSaysHowLargeItsJobsAre) {
-  const JobShape shape{.roles = {{"leader", 1, 1}, {"workers", 2, 4}}};
+  const Shape shape{.roles = {{"leader", 1, 1}, {"workers", 2, 4}}};
   // Some pods are not there yet; the others keep their numbers.
   const std::vector<PodInfo> pods = {JobSetPod("workers", 1, 2, 3), JobSetPod("workers", 0, 1, 0),
                                      JobSetPod("leader", 0, 0, 0)};
@@ -81,7 +81,7 @@ TEST(AssignRanks, AKubeflowMasterComesBeforeItsWorkers) {
   EXPECT_THAT(Ranks({pod("Worker", 0), pod("Worker", 1)}), ElementsAre(0, 1));
   EXPECT_THAT(Ranks({pod("chief", 0), pod("worker", 0), pod("ps", 0)}), ElementsAre(0, 1, -1));
   // The master has no pod yet; the job says that there will be one.
-  const JobShape shape{.roles = {{"Master", 1, 1}, {"Worker", 2, 1}}};
+  const Shape shape{.roles = {{"Master", 1, 1}, {"Worker", 2, 1}}};
   EXPECT_THAT(Ranks({pod("worker", 0), pod("worker", 1)}, &shape), ElementsAre(1, 2));
 }
 
@@ -164,7 +164,7 @@ TEST(AssignRanks, AreUniqueWhateverLabelsSay) {
     state = state * 1103515245u + 12345u;
     return (state >> 16) % below;
   };
-  const JobShape shape{.roles = {{"1", 2, 2}, {"2", 1, 3}, {"Master", 2, 1}}};
+  const Shape shape{.roles = {{"1", 2, 2}, {"2", 1, 3}, {"Master", 2, 1}}};
   for (int round = 0; round < 3000; ++round) {
     std::vector<PodInfo> pods;
     for (std::size_t i = 0; i < 1 + random(6); ++i) {

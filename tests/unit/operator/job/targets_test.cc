@@ -36,7 +36,7 @@ TargetSpec OfJob(const std::string& kind = "Job") {
   return spec;
 }
 
-JobShape Of(std::size_t pods) { return {.roles = {{"", pods, 1}}}; }
+Shape Of(std::size_t pods) { return {.roles = {{"", pods, 1}}}; }
 
 std::vector<std::string> NamesOf(const Selection& selection) {
   std::vector<std::string> names;
@@ -105,7 +105,7 @@ TEST(SelectTargets, LeavesOutPodsThatHaveEndedUnlessNamed) {
 // Regression: a job with 300 of its 512 pods ended as AllWorkersOk, because pods that had not been
 // created were not counted.
 TEST(SelectTargets, WorkersThatHaveNoPodYetAreTargetsThatAreMissing) {
-  const JobShape shape = Of(512);
+  const Shape shape = Of(512);
   const Selection selection = SelectTargets(OfJob(), {}, Pods(300), &shape);
   EXPECT_THAT(selection.targets, SizeIs(512));
   EXPECT_EQ(selection.usable(), 300u);
@@ -120,7 +120,7 @@ TEST(SelectTargets, WorkersThatHaveNoPodYetAreTargetsThatAreMissing) {
 }
 
 TEST(SelectTargets, WhoeverIsMissingHasNoRankWhenThoseOfOthersAreNotKnown) {
-  const JobShape shape = Of(3);
+  const Shape shape = Of(3);
   EXPECT_THAT(NamesOf(SelectTargets(OfJob(), {}, {Pod("a")}, &shape)),
               ElementsAre("a", "(missing 1)", "(missing 2)"));
 }
@@ -138,20 +138,20 @@ TEST(SelectTargets, ExpectedWorkersSaysItForASelector) {
 }
 
 TEST(SelectTargets, AJobThatCannotBeReadIsSaidToBeUnknown) {
-  const JobShape shape{.unknown = "the operator may not read Job team/llm"};
+  const Shape shape{.unknown = "the operator may not read Job team/llm"};
   const Selection selection = SelectTargets(OfJob(), {}, Pods(2), &shape);
   EXPECT_THAT(selection.targets, SizeIs(2));
   EXPECT_THAT(CountWords(selection), HasSubstr("may not read Job team/llm"));
-  const JobShape huge = Of(kMaxWorkers + 1);
+  const Shape huge = Of(kMaxWorkers + 1);
   EXPECT_THAT(SelectTargets(OfJob(), {}, Pods(2), &huge).not_known, HasSubstr("more than 10000"));
 }
 
 TEST(SelectTargets, WorkersThatHaveDoneTheirWorkAreNotMissing) {
   std::vector<PodInfo> pods = Pods(4);
   pods[3].phase = "Succeeded";
-  const JobShape set = Of(4);
+  const Shape set = Of(4);
   EXPECT_EQ(SelectTargets(OfJob("JobSet"), {}, pods, &set).expected, 3u);
-  JobShape job = Of(3);  // A Job's shape already leaves out pods that have succeeded.
+  Shape job = Of(3);  // A Job's shape already leaves out pods that have succeeded.
   job.of_running_pods = true;
   EXPECT_EQ(SelectTargets(OfJob(), {}, pods, &job).expected, 3u);
   pods[3].phase = "Failed";  // Will be replaced.
@@ -167,7 +167,7 @@ TEST(SelectTargets, APodThatGoesAwayIsNoWorkerOnceAnotherHasItsPlace) {
   // Its rank is now unknown; only the job's size shows that it was replaced.
   pods[2].labels.clear();
   EXPECT_THAT(NamesOf(SelectTargets({}, {}, pods)), ElementsAre("p0", "p1", "old"));
-  const JobShape shape = Of(2);
+  const Shape shape = Of(2);
   EXPECT_THAT(NamesOf(SelectTargets(OfJob(), {}, pods, &shape)), ElementsAre("p0", "p1"));
   pods.erase(pods.begin());  // One worker has no new pod yet, so the old pod counts.
   EXPECT_THAT(NamesOf(SelectTargets(OfJob(), {}, pods, &shape)), ElementsAre("p1", "old"));
@@ -179,7 +179,7 @@ TEST(SelectTargets, WhoOnlyCoordinatesIsNoWorkerOfAJob) {
   worker.labels["ray.io/node-type"] = "worker";
   launcher.labels["training.kubeflow.org/replica-type"] = "launcher";
   head.sidecar_port = launcher.sidecar_port = 0;
-  const JobShape shape = Of(1);
+  const Shape shape = Of(1);
   EXPECT_THAT(NamesOf(SelectTargets(OfJob("RayCluster"), {}, {head, worker, launcher}, &shape)),
               ElementsAre("worker"));
   // A coordinator with a sidecar is meant to be recorded, so it counts as a worker.
@@ -325,7 +325,7 @@ TEST(SelectTargets, ADeploymentsPodsAreThoseOfItsReplicaSets) {
     return pod;
   };
   const TargetSpec spec = OfJob("Deployment");
-  const JobShape shape = Of(3);
+  const Shape shape = Of(3);
   const Selection selection =
       SelectTargets(spec, *QueryFor(spec),
                     {of("new", "llm-5d8f", "5d8f"), of("old", "llm-77bc", "77bc"),

@@ -4,7 +4,7 @@
 
 #include <functional>
 
-#include "capture/capture_spec.h"
+#include "capture/spec.h"
 #include "common/base/strings.h"
 #include "operator/request/request_status.h"
 

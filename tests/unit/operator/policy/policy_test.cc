@@ -11,7 +11,7 @@ using std::chrono::hours;
 using std::chrono::minutes;
 using std::chrono::seconds;
 using testing::HasSubstr;
-using Kind = PolicyVerdict::Kind;
+using Kind = Verdict::Kind;
 
 const WallTime kNow{seconds(1'800'000'000)};
 
@@ -19,8 +19,8 @@ ProfilePolicy Policy(std::vector<std::string> logdirs) {
   return {.name = "team", .allowed_logdirs = std::move(logdirs)};
 }
 
-capture::CaptureSpec Capture(const std::string& logdir) {
-  capture::CaptureSpec capture;
+capture::Spec Capture(const std::string& logdir) {
+  capture::Spec capture;
   capture.logdir = logdir;
   return capture;
 }
@@ -30,7 +30,7 @@ Kind Judge(const ProfilePolicy& policy, const std::string& logdir) {
 }
 
 TEST(Policy, WithoutOneNothingIsAllowed) {
-  const PolicyVerdict verdict = JudgeByPolicies({}, {"ml", {}}, Capture("gs://b/x"), kNow);
+  const Verdict verdict = JudgeByPolicies({}, {"ml", {}}, Capture("gs://b/x"), kNow);
   EXPECT_EQ(verdict.kind, Kind::kRefused);
   EXPECT_THAT(verdict.message, HasSubstr("no ProfilePolicy matches namespace ml"));
 }
@@ -137,7 +137,7 @@ TEST(Policy, AddressesAreNoBuckets) {
 TEST(Policy, LimitsAreNamed) {
   ProfilePolicy policy = Policy({"gs://b"});
   policy.max_duration = seconds(10);
-  capture::CaptureSpec capture = Capture("gs://b");
+  capture::Spec capture = Capture("gs://b");
   capture.duration = seconds(11);
   EXPECT_THAT(JudgeByPolicies({policy}, {"ml", {}}, capture, kNow).message,
               HasSubstr("duration 11s is longer than 10s (maxDuration)"));
@@ -167,15 +167,14 @@ TEST(Policy, WhatPassesByItselfIsWaitedFor) {
   ProfilePolicy policy = Policy({"gs://b"});
   policy.max_concurrent = 2;
   policy.min_interval = minutes(10);
-  const capture::CaptureSpec capture = Capture("gs://b");
+  const capture::Spec capture = Capture("gs://b");
   EXPECT_EQ(JudgeByPolicies({policy}, {"ml", {}, {1}}, capture, kNow).kind, Kind::kWait)
       << "the interval begins when that one ends";
   EXPECT_EQ(JudgeByPolicies({policy}, {"ml", {}, {0}}, capture, kNow).kind, Kind::kAllowed);
-  const PolicyVerdict full = JudgeByPolicies({policy}, {"ml", {}, {2}}, capture, kNow);
+  const Verdict full = JudgeByPolicies({policy}, {"ml", {}, {2}}, capture, kNow);
   EXPECT_EQ(full.kind, Kind::kWait);
   EXPECT_THAT(full.message, HasSubstr("allows 2 captures of this namespace at once"));
-  const PolicyVerdict soon =
-      JudgeByPolicies({policy}, {"ml", {}, {0}, kNow - minutes(4)}, capture, kNow);
+  const Verdict soon = JudgeByPolicies({policy}, {"ml", {}, {0}, kNow - minutes(4)}, capture, kNow);
   EXPECT_EQ(soon.kind, Kind::kWait);
   EXPECT_EQ(soon.wait, minutes(6));
   EXPECT_EQ(JudgeByPolicies({policy}, {"ml", {}, {0}, kNow - minutes(10)}, capture, kNow).kind,
@@ -188,7 +187,7 @@ TEST(Policy, OneThatAllowsAllOfItIsEnough) {
   generous.name = "other";
   const NamespaceFacts ns{"ml", {}};
   EXPECT_EQ(JudgeByPolicies({strict, generous}, ns, Capture("gs://c"), kNow).kind, Kind::kAllowed);
-  const PolicyVerdict neither = JudgeByPolicies({strict, generous}, ns, Capture("gs://b"), kNow);
+  const Verdict neither = JudgeByPolicies({strict, generous}, ns, Capture("gs://b"), kNow);
   EXPECT_EQ(neither.kind, Kind::kRefused) << "one allows the place, the other the duration";
   EXPECT_THAT(neither.message, testing::AllOf(HasSubstr("team"), HasSubstr("other")));
 }
@@ -303,13 +302,13 @@ TEST(Policy, ReadingEvidenceCanBeForbiddenAndWaitsForNobody) {
   policy.max_concurrent = 1;
   policy.min_interval = hours(1);
   policy.max_bytes = 1000;
-  capture::CaptureSpec evidence = Capture("gs://team/x");
+  capture::Spec evidence = Capture("gs://team/x");
   evidence.collects_evidence = true;
   evidence.duration = Nanos{0};
   const NamespaceFacts busy{.name = "ml", .earlier = {.active = 3, .ahead = 2}, .last_end = kNow};
   EXPECT_EQ(JudgeByPolicies({policy}, busy, evidence, kNow).kind, Kind::kAllowed);
   policy.evidence = false;
-  const PolicyVerdict verdict = JudgeByPolicies({policy}, busy, evidence, kNow);
+  const Verdict verdict = JudgeByPolicies({policy}, busy, evidence, kNow);
   EXPECT_EQ(verdict.kind, Kind::kRefused);
   EXPECT_THAT(verdict.message, HasSubstr("evidence of stalls is not allowed"));
   policy.max_concurrent.reset();

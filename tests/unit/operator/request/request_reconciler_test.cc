@@ -43,7 +43,7 @@ class FakeCluster final : public Cluster {
     });
     return found;
   }
-  absl::StatusOr<job::JobShape> DescribeJob(const std::string&, const kube::JobRef&) override {
+  absl::StatusOr<job::Shape> DescribeJob(const std::string&, const kube::JobRef&) override {
     return job;
   }
   absl::Status SetFinalizers(const objects::ProfileRequest& of,
@@ -87,7 +87,7 @@ class FakeCluster final : public Cluster {
   std::vector<job::PodInfo> pods;
   std::vector<job::PodInfo> others{};  // With an injected sidecar, of any job.
   absl::Status list{};                 // The error that ListPods returns, if not OK.
-  absl::StatusOr<job::JobShape> job = job::JobShape{.unknown = "nobody asked"};
+  absl::StatusOr<job::Shape> job = job::Shape{.unknown = "nobody asked"};
   int lists = 0;
   std::vector<std::string> events;
   int writes = 0;
@@ -119,18 +119,17 @@ class FakeMetrics final : public CaptureMetrics {
 // Returns the verdicts that a test sets, and records what it was asked.
 class FakeGatekeeper final : public access::Gatekeeper {
  public:
-  absl::StatusOr<policy::PolicyVerdict> Judge(const objects::ProfileRequest& request,
-                                              const kube::Requester& requester,
-                                              const policy::EarlierCaptures& earlier,
-                                              Nanos) override {
+  absl::StatusOr<policy::Verdict> Judge(const objects::ProfileRequest& request,
+                                        const kube::Requester& requester,
+                                        const policy::EarlierCaptures& earlier, Nanos) override {
     asked.push_back(requester.username + " " + std::to_string(earlier.active));
     return Verdict(request, earlier);
   }
-  std::optional<policy::PolicyVerdict> JudgeFromCache(
-      const objects::ProfileRequest& request, const policy::EarlierCaptures& earlier) override {
+  std::optional<policy::Verdict> JudgeFromCache(const objects::ProfileRequest& request,
+                                                const policy::EarlierCaptures& earlier) override {
     ++glances;
-    const absl::StatusOr<policy::PolicyVerdict> now = Verdict(request, earlier);
-    if (!now.ok() || now->kind != policy::PolicyVerdict::Kind::kWait) return std::nullopt;
+    const absl::StatusOr<policy::Verdict> now = Verdict(request, earlier);
+    if (!now.ok() || now->kind != policy::Verdict::Kind::kWait) return std::nullopt;
     return *now;
   }
   absl::StatusOr<std::string> WhyNotAdmitted(const objects::ProfileRequest& request) override {
@@ -143,16 +142,16 @@ class FakeGatekeeper final : public access::Gatekeeper {
   void CaptureEnded(const std::string& ns, WallTime) override { ended.push_back(ns); }
   absl::StatusOr<std::string> not_admitted = std::string();
   std::vector<std::string> ended;
-  absl::StatusOr<policy::PolicyVerdict> verdict = policy::PolicyVerdict{};
+  absl::StatusOr<policy::Verdict> verdict = policy::Verdict{};
   int most = 0;  // The maximum number of concurrent captures; 0 = no limit.
   std::vector<std::string> asked;
   int glances = 0;
 
  private:
-  absl::StatusOr<policy::PolicyVerdict> Verdict(const objects::ProfileRequest&,
-                                                const policy::EarlierCaptures& earlier) {
+  absl::StatusOr<policy::Verdict> Verdict(const objects::ProfileRequest&,
+                                          const policy::EarlierCaptures& earlier) {
     if (most > 0 && earlier.active + earlier.ahead >= most)
-      return policy::PolicyVerdict{policy::PolicyVerdict::Kind::kWait, "too many", {}};
+      return policy::Verdict{policy::Verdict::Kind::kWait, "too many", {}};
     return verdict;
   }
 };
@@ -235,12 +234,12 @@ class RequestReconcilerTest : public testing::Test {
   std::vector<std::string> woken_;
   access::Gatekeeper* gatekeeper_ = nullptr;
   std::string viewer_url_;
-  capture::CaptureReporter* reporter_ = nullptr;
+  capture::Reporter* reporter_ = nullptr;
   std::unique_ptr<Reconciler> reconciler_;
 };
 
 TEST_F(RequestReconcilerTest, TheReportIsInTheStatusAndAnEvent) {
-  class Reporter final : public capture::CaptureReporter {
+  class Reporter final : public capture::Reporter {
    public:
     void Make(capture::ReportOrder, std::function<void(capture::JobReport)> done) override {
       done({.headline = "rank 1 holds up the other"});
@@ -586,8 +585,7 @@ TEST_F(RequestReconcilerTest, BeginsWhatTheGatekeeperAllows) {
 
 TEST_F(RequestReconcilerTest, RefusesWhatIsNotAllowedAndTellsNobody) {
   FakeGatekeeper gatekeeper;
-  gatekeeper.verdict =
-      policy::PolicyVerdict{policy::PolicyVerdict::Kind::kRefused, "not there", {}};
+  gatekeeper.verdict = policy::Verdict{policy::Verdict::Kind::kRefused, "not there", {}};
   RestartGuardedBy(gatekeeper);
   Loop(10s);
   EXPECT_EQ(Get("Succeeded").reason, "NotAllowed");
@@ -597,14 +595,14 @@ TEST_F(RequestReconcilerTest, RefusesWhatIsNotAllowedAndTellsNobody) {
 
 TEST_F(RequestReconcilerTest, WaitsForWhatPassesByItself) {
   FakeGatekeeper gatekeeper;
-  gatekeeper.verdict = policy::PolicyVerdict{policy::PolicyVerdict::Kind::kWait, "too soon", 3s};
+  gatekeeper.verdict = policy::Verdict{policy::Verdict::Kind::kWait, "too soon", 3s};
   RestartGuardedBy(gatekeeper);
   Loop(10s);
   EXPECT_EQ(Get("Succeeded").reason, "WaitingForPolicy");
   EXPECT_GE(gatekeeper.glances, 3);
   EXPECT_LE(gatekeeper.glances, 5);
   EXPECT_THAT(gatekeeper.asked, IsEmpty()) << "who waits costs the API server nothing";
-  gatekeeper.verdict = policy::PolicyVerdict{};
+  gatekeeper.verdict = policy::Verdict{};
   Loop(10s);
   EXPECT_THAT(gatekeeper.asked, SizeIs(1));
   EXPECT_EQ(Get("Succeeded").status, kube::ConditionStatus::kTrue);
@@ -624,8 +622,7 @@ TEST_F(RequestReconcilerTest, ACaptureThatRunsIsNotJudgedAgainAfterARestart) {
   RestartGuardedBy(gatekeeper);
   Loop(500ms);
   ASSERT_EQ(cluster_.request.status.attempt, 1);
-  gatekeeper.verdict =
-      policy::PolicyVerdict{policy::PolicyVerdict::Kind::kRefused, "not any more", {}};
+  gatekeeper.verdict = policy::Verdict{policy::Verdict::Kind::kRefused, "not any more", {}};
   Restart();
   Loop(10s);
   EXPECT_EQ(Get("Succeeded").status, kube::ConditionStatus::kTrue);
@@ -826,7 +823,7 @@ TEST_F(RequestReconcilerTest, ACaptureWhoseRequestVanishesIsCancelled) {
 
 TEST_F(RequestReconcilerTest, APolicyBoundsTheTimeThatStepsTake) {
   FakeGatekeeper gatekeeper;
-  gatekeeper.verdict = policy::PolicyVerdict{.max_duration = 10s};
+  gatekeeper.verdict = policy::Verdict{.max_duration = 10s};
   RestartGuardedBy(gatekeeper);
   for (const char* worker : {"a", "b"}) {
     v1::StepPace& pace = fleet_[worker].steps.emplace_back();
@@ -949,7 +946,7 @@ class ExpectedWorkers : public RequestReconcilerTest {
     cluster_.request.target.job = kube::JobRef{"", "Job", "llm"};
     cluster_.request.capture.ready_timeout = 20s;
     cluster_.request.capture.attempts = 1;
-    cluster_.job = job::JobShape{.roles = {{"", 3, 1}}};
+    cluster_.job = job::Shape{.roles = {{"", 3, 1}}};
   }
   void AddPod() {
     job::PodInfo pod = cluster_.pods[0];
@@ -1015,7 +1012,7 @@ TEST_F(ExpectedWorkers, ASuspendedJobIsWaitedForWithoutEnd) {
 }
 
 TEST_F(ExpectedWorkers, AJobOfUnknownSizeIsCapturedAndSaysSo) {
-  cluster_.job = job::JobShape{.unknown = "the operator may not read Job team/llm"};
+  cluster_.job = job::Shape{.unknown = "the operator may not read Job team/llm"};
   Loop(10s);
   EXPECT_EQ(Get("Succeeded").status, kube::ConditionStatus::kTrue);
   EXPECT_THAT(Get("Accepted").message,
@@ -1100,8 +1097,7 @@ TEST_F(RequestReconcilerTest, WhoeverLosesItsRightWhileItWaitsIsRefused) {
   const std::vector<job::PodInfo> pods = std::exchange(cluster_.pods, {});
   cluster_.request.capture.ready_timeout = 10min;
   Loop(5min);
-  gatekeeper.verdict =
-      policy::PolicyVerdict{policy::PolicyVerdict::Kind::kRefused, "not any more", {}};
+  gatekeeper.verdict = policy::Verdict{policy::Verdict::Kind::kRefused, "not any more", {}};
   cluster_.pods = pods;
   Loop(20s);
   EXPECT_EQ(Get("Failed").reason, "NotAllowed");
@@ -1215,7 +1211,7 @@ TEST_F(RequestReconcilerTest, APreflightWithoutAnySidecarTellsAllWorkers) {
 TEST_F(RequestReconcilerTest, APreflightThatAPolicyHoldsBackSaysSo) {
   FakeGatekeeper gatekeeper;
   RestartGuardedBy(gatekeeper);
-  gatekeeper.verdict = policy::PolicyVerdict{policy::PolicyVerdict::Kind::kWait, "too many", {}};
+  gatekeeper.verdict = policy::Verdict{policy::Verdict::Kind::kWait, "too many", {}};
   cluster_.request.capture.preflight_only = true;
   Loop(1s);
   EXPECT_EQ(Get("Failed").reason, "WaitingForPolicy");

@@ -22,8 +22,8 @@ class WatchedCluster final : public Cluster {
                                                      const job::PodQuery&) override {
     return pods;
   }
-  absl::StatusOr<job::JobShape> DescribeJob(const std::string&, const kube::JobRef&) override {
-    return job::JobShape{};
+  absl::StatusOr<job::Shape> DescribeJob(const std::string&, const kube::JobRef&) override {
+    return job::Shape{};
   }
   absl::Status SetFinalizers(const objects::ProfileRequest&,
                              const std::vector<std::string>&) override {

@@ -34,7 +34,7 @@ class TwoLogdirs final : public Library {
     for (std::size_t i = 0; i < 2; ++i)
       logdirs.push_back(
           {kLogdirs[i], [this, i](const storage::StoreLimits&) { return StoreOf(i); }});
-    catalog_ = std::make_unique<catalog::Catalog>(std::move(logdirs), catalog::CatalogOptions{});
+    catalog_ = std::make_unique<catalog::Catalog>(std::move(logdirs), catalog::Options{});
     EXPECT_TRUE(catalog_->AwaitListed(std::chrono::seconds(30)));
   }
   absl::StatusOr<std::vector<std::string>> Runs(const catalog::Visible& visible,

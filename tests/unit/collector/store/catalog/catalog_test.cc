@@ -37,7 +37,7 @@ class CatalogTest : public testing::Test {
                        }});
     auto catalog = std::make_unique<Catalog>(
         std::move(logdirs),
-        CatalogOptions{.directory = folder_, .min_pause = std::chrono::milliseconds(1)});
+        Options{.directory = folder_, .min_pause = std::chrono::milliseconds(1)});
     EXPECT_TRUE(catalog->AwaitListed(std::chrono::seconds(30)));
     return catalog;
   }

@@ -1,4 +1,4 @@
-#include "common/http/http_server.h"
+#include "common/http/server.h"
 
 #include <gmock/gmock.h>
 #include <netdb.h>
@@ -23,9 +23,9 @@ using testing::HasSubstr;
 
 TEST(HttpServer, ServesItsPagesAndNothingElse) {
   const auto server =
-      HttpServer::Start({.listen = "127.0.0.1:0"}, {{"/metrics", [](const Request& request) {
-                                                       return Page{200, "x " + request.query};
-                                                     }}});
+      Server::Start({.listen = "127.0.0.1:0"}, {{"/metrics", [](const Request& request) {
+                                                   return Page{200, "x " + request.query};
+                                                 }}});
   ASSERT_TRUE(server.ok()) << server.status();
   const auto get = [&](const std::string& line) {
     return Exchange((*server)->port(), line + " HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
@@ -38,12 +38,11 @@ TEST(HttpServer, ServesItsPagesAndNothingElse) {
 
 TEST(HttpServer, HandsOutTheHeadersThatAreWantedAsOftenAsTheyWereSent) {
   std::vector<std::pair<std::string, std::string>> seen;
-  const auto server =
-      HttpServer::Start({.listen = "127.0.0.1:0", .headers = {"X-User", "X-Groups"}}, {},
-                        [&seen](const Request& request) {
-                          seen = request.headers;
-                          return Page{200, "ok"};
-                        });
+  const auto server = Server::Start({.listen = "127.0.0.1:0", .headers = {"X-User", "X-Groups"}},
+                                    {}, [&seen](const Request& request) {
+                                      seen = request.headers;
+                                      return Page{200, "ok"};
+                                    });
   ASSERT_TRUE(server.ok()) << server.status();
   Exchange((*server)->port(),
            "GET / HTTP/1.1\r\nHost: x\r\nx-groups: a, b\r\nx-USER: eve\r\nX-Other: c\r\n"
@@ -84,16 +83,15 @@ bool HasIpv6() {
 
 TEST(HttpServer, RefusesAPortThatIsNone) {
   for (const char* listen : {"localhost:99999", "localhost:-1", "localhost:", "localhost", "http"})
-    EXPECT_TRUE(absl::IsInvalidArgument(HttpServer::Start({.listen = listen}, {}).status()))
-        << listen;
+    EXPECT_TRUE(absl::IsInvalidArgument(Server::Start({.listen = listen}, {}).status())) << listen;
 }
 
 TEST(HttpServer, ListensOnBothIpFamilies) {
   if (!HasIpv6()) GTEST_SKIP() << "this machine has no IPv6";
   const auto start = [](const char* listen) {
-    return HttpServer::Start({.listen = listen}, {{"/", [](const Request& request) {
-                                                     return Page{200, "from " + request.source};
-                                                   }}});
+    return Server::Start({.listen = listen}, {{"/", [](const Request& request) {
+                                                 return Page{200, "from " + request.source};
+                                               }}});
   };
   const auto both = start("[::]:0"), v6 = start("[::1]:0"), v4 = start("127.0.0.1:0");
   ASSERT_TRUE(both.ok()) << both.status();
@@ -106,9 +104,9 @@ TEST(HttpServer, ListensOnBothIpFamilies) {
 }
 
 TEST(HttpServer, TheLongestIdleGoWhenThereAreTooMany) {
-  const auto server = HttpServer::Start({.listen = "127.0.0.1:0"}, {{"/", [](const Request&) {
-                                                                       return Page{200, "ok"};
-                                                                     }}});
+  const auto server = Server::Start({.listen = "127.0.0.1:0"}, {{"/", [](const Request&) {
+                                                                   return Page{200, "ok"};
+                                                                 }}});
   std::vector<int> idle;
   for (int i = 0; i < 300; ++i) idle.push_back(Dial((*server)->port()));
   EXPECT_THAT(Exchange((*server)->port(), "GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"),
@@ -123,24 +121,24 @@ TEST(HttpServer, SlowAnswersKeepNobodyElseWaiting) {
   Notification finish;
   std::atomic<int> begun{0}, asked{0};
   const auto server =
-      HttpServer::Start({.listen = "127.0.0.1:0",
-                         .threads = 1,
-                         .work_of =
-                             [&](const Request& request) {
-                               const bool slow = request.path == "/slow";
-                               asked += slow ? 1 : 0;
-                               return Work{slow ? Load::kWaits : Load::kShort};
-                             },
-                         .slow = {.threads = 2, .waiting = 4}},
-                        {{"/slow",
-                          [&](const Request&) {
-                            ++begun;
-                            finish.Wait();
-                            return Page{.body = std::string(10'000, 'x'), .compress = true};
-                          }},
-                         {"/fast", [](const Request&) {
-                            return Page{200, "at once"};
-                          }}});
+      Server::Start({.listen = "127.0.0.1:0",
+                     .threads = 1,
+                     .work_of =
+                         [&](const Request& request) {
+                           const bool slow = request.path == "/slow";
+                           asked += slow ? 1 : 0;
+                           return Work{slow ? Load::kWaits : Load::kShort};
+                         },
+                     .slow = {.threads = 2, .waiting = 4}},
+                    {{"/slow",
+                      [&](const Request&) {
+                        ++begun;
+                        finish.Wait();
+                        return Page{.body = std::string(10'000, 'x'), .compress = true};
+                      }},
+                     {"/fast", [](const Request&) {
+                        return Page{200, "at once"};
+                      }}});
   const int port = (*server)->port();
   const auto get = [&](const std::string& path) {
     return Exchange(port, "GET " + path + " HTTP/1.1\r\nHost: x\r\nAccept-Encoding: gzip\r\n" +
@@ -173,21 +171,21 @@ TEST(HttpServer, SlowAnswersKeepNobodyElseWaiting) {
 TEST(HttpServer, TellsHandlersThatTheirClientIsGoneAndDropsThoseWhoseTurnHasNotCome) {
   Notification finish;
   std::atomic<int> begun{0}, present{0}, asked{0};
-  const auto server = HttpServer::Start({.listen = "127.0.0.1:0",
-                                         .work_of =
-                                             [&](const Request&) {
-                                               ++asked;
-                                               return Work{Load::kWaits};
-                                             },
-                                         .slow = {.threads = 1}},
-                                        {}, [&](const Request& request) {
-                                          ++begun;
-                                          present += request.is_gone() ? 0 : 1;
-                                          finish.Wait();
-                                          while (request.query == "goes" && !request.is_gone())
-                                            std::this_thread::yield();
-                                          return Page{200, "told"};
-                                        });
+  const auto server = Server::Start({.listen = "127.0.0.1:0",
+                                     .work_of =
+                                         [&](const Request&) {
+                                           ++asked;
+                                           return Work{Load::kWaits};
+                                         },
+                                     .slow = {.threads = 1}},
+                                    {}, [&](const Request& request) {
+                                      ++begun;
+                                      present += request.is_gone() ? 0 : 1;
+                                      finish.Wait();
+                                      while (request.query == "goes" && !request.is_gone())
+                                        std::this_thread::yield();
+                                      return Page{200, "told"};
+                                    });
   ASSERT_TRUE(server.ok()) << server.status();
   std::vector<int> clients;
   for (int i = 0; i < 3; ++i) {
@@ -209,14 +207,14 @@ TEST(HttpServer, TellsHandlersThatTheirClientIsGoneAndDropsThoseWhoseTurnHasNotC
 
 TEST(HttpServer, EndsWhileSlowAnswersAreAwaited) {
   Notification finish, begun;
-  auto server = HttpServer::Start({.listen = "127.0.0.1:0",
-                                   .work_of = [](const Request&) { return Work{Load::kWaits}; },
-                                   .slow = {.threads = 1}},
-                                  {{"/slow", [&](const Request&) {
-                                      begun.Notify();
-                                      finish.Wait();
-                                      return Page{200, "late"};
-                                    }}});
+  auto server = Server::Start({.listen = "127.0.0.1:0",
+                               .work_of = [](const Request&) { return Work{Load::kWaits}; },
+                               .slow = {.threads = 1}},
+                              {{"/slow", [&](const Request&) {
+                                  begun.Notify();
+                                  finish.Wait();
+                                  return Page{200, "late"};
+                                }}});
   const std::string request = "GET /slow HTTP/1.1\r\nHost: x\r\n\r\n";
   std::vector<int> clients;
   for (int i = 0; i < 3; ++i) {
@@ -235,9 +233,9 @@ TEST(HttpServer, EndsWhileSlowAnswersAreAwaited) {
 
 TEST(HttpServer, ALongAnswerMayTakeALongTime) {
   const std::string body(8 << 20, 'x');
-  const auto server = HttpServer::Start({.listen = "127.0.0.1:0"}, {{"/long", [&](const Request&) {
-                                                                       return Page{200, body};
-                                                                     }}});
+  const auto server = Server::Start({.listen = "127.0.0.1:0"}, {{"/long", [&](const Request&) {
+                                                                   return Page{200, body};
+                                                                 }}});
   const int client = Dial((*server)->port());
   const int few = 64 << 10;  // What the client's system reads ahead.
   setsockopt(client, SOL_SOCKET, SO_RCVBUF, &few, sizeof(few));
@@ -261,10 +259,10 @@ TEST(HttpServer, ALongAnswerMayTakeALongTime) {
 
 TEST(HttpServer, TakesBodiesUpToItsBound) {
   const auto server =
-      HttpServer::Start({.listen = "127.0.0.1:0", .max_body_bytes = 2000},
-                        {{"/", [](const Request& request) {
-                            return Page{200, request.method + request.body + request.content_type};
-                          }}});
+      Server::Start({.listen = "127.0.0.1:0", .max_body_bytes = 2000},
+                    {{"/", [](const Request& request) {
+                        return Page{200, request.method + request.body + request.content_type};
+                      }}});
   const auto post = [&](const std::string& headers, const std::string& body) {
     return Exchange((*server)->port(), "POST / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n" +
                                            headers + "\r\n\r\n" + body);
@@ -281,21 +279,20 @@ TEST(HttpServer, TakesBodiesUpToItsBound) {
 // A client that is refused by its head must not get its body into the server's memory.
 TEST(HttpServer, RefusesByTheHeadBeforeTheBodyIsRead) {
   std::atomic<int> answered{0};
-  const auto server =
-      HttpServer::Start({.listen = "127.0.0.1:0",
-                         .max_body_bytes = 100,
-                         .headers = {"Authorization"},
-                         .refuse_head = [](const Request& head) -> std::optional<Page> {
-                           EXPECT_EQ(head.body, "");
-                           if (head.path == "/throws") throw 5;
-                           if (head.headers.size() == 1 && head.method == "POST")
-                             return std::nullopt;
-                           return Page{401, "who are you"};
-                         }},
-                        {{"/", [&](const Request& request) {
-                            ++answered;
-                            return Page{200, request.body};
-                          }}});
+  const auto server = Server::Start({.listen = "127.0.0.1:0",
+                                     .max_body_bytes = 100,
+                                     .headers = {"Authorization"},
+                                     .refuse_head = [](const Request& head) -> std::optional<Page> {
+                                       EXPECT_EQ(head.body, "");
+                                       if (head.path == "/throws") throw 5;
+                                       if (head.headers.size() == 1 && head.method == "POST")
+                                         return std::nullopt;
+                                       return Page{401, "who are you"};
+                                     }},
+                                    {{"/", [&](const Request& request) {
+                                        ++answered;
+                                        return Page{200, request.body};
+                                      }}});
   ASSERT_TRUE(server.ok()) << server.status();
   const auto post = [&](const std::string& path, const std::string& headers,
                         const std::string& body) {
@@ -317,26 +314,26 @@ TEST(HttpServer, TellsWhatItRefusesByItself) {
   std::map<HttpRefusal, int> told;
   Notification begun, finish;
   std::atomic<int> asked{0};
-  const auto server = HttpServer::Start({.listen = "127.0.0.1:0",
-                                         .max_body_bytes = 2000,
-                                         .max_body_bytes_at_once = 1500,
-                                         .threads = 1,
-                                         .work_of =
-                                             [&](const Request&) {
-                                               ++asked;
-                                               return Work{Load::kWaits};
-                                             },
-                                         .slow = {.threads = 1, .waiting = 1},
-                                         .on_refusal =
-                                             [&](HttpRefusal refusal) {
-                                               MutexLock lock(&mutex);
-                                               ++told[refusal];
-                                             }},
-                                        {{"/", [&](const Request&) {
-                                            begun.Notify();
-                                            finish.Wait();
-                                            return Page{200, "ok"};
-                                          }}});
+  const auto server = Server::Start({.listen = "127.0.0.1:0",
+                                     .max_body_bytes = 2000,
+                                     .max_body_bytes_at_once = 1500,
+                                     .threads = 1,
+                                     .work_of =
+                                         [&](const Request&) {
+                                           ++asked;
+                                           return Work{Load::kWaits};
+                                         },
+                                     .slow = {.threads = 1, .waiting = 1},
+                                     .on_refusal =
+                                         [&](HttpRefusal refusal) {
+                                           MutexLock lock(&mutex);
+                                           ++told[refusal];
+                                         }},
+                                    {{"/", [&](const Request&) {
+                                        begun.Notify();
+                                        finish.Wait();
+                                        return Page{200, "ok"};
+                                      }}});
   ASSERT_TRUE(server.ok()) << server.status();
   const auto post = [&](std::size_t length) {
     return Exchange((*server)->port(), "POST / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n" +
@@ -379,11 +376,11 @@ class Counting final : public BodySource {
 
 TEST(HttpServer, SendsABodyInPieces) {
   for (const bool slow : {false, true}) {
-    HttpOptions options{.listen = "127.0.0.1:0"};
+    ServerOptions options{.listen = "127.0.0.1:0"};
     if (slow) options.work_of = [](const Request&) { return Work{Load::kWaits}; };
     const auto whole = std::make_shared<Counting>(Counting::kSize);
     const auto broken = std::make_shared<Counting>(1u << 20);
-    const auto server = HttpServer::Start(
+    const auto server = Server::Start(
         options, {{"/whole", [&](const Request&) { return Page{.source = whole}; }},
                   {"/broken", [&](const Request&) { return Page{.source = broken}; }}});
     ASSERT_TRUE(server.ok()) << server.status();
@@ -436,10 +433,10 @@ std::size_t ReadAnswer(int client) {
 // Regression: an answer was kept until the next request of its connection.
 TEST(HttpServer, AConnectionThatWaitsForItsNextRequestHoldsNothing) {
   constexpr std::size_t kBytes = std::size_t{16} << 20;
-  const auto server = HttpServer::Start({.listen = "127.0.0.1:0", .threads = 1},
-                                        {{"/large", [](const Request&) {
-                                            return Page{200, std::string(kBytes, 'x')};
-                                          }}});
+  const auto server = Server::Start({.listen = "127.0.0.1:0", .threads = 1},
+                                    {{"/large", [](const Request&) {
+                                        return Page{200, std::string(kBytes, 'x')};
+                                      }}});
   ASSERT_TRUE(server.ok()) << server.status();
   const std::size_t before = AnonymousMemory();
   std::vector<int> clients;
@@ -457,7 +454,7 @@ TEST(HttpServer, AConnectionThatWaitsForItsNextRequestHoldsNothing) {
 TEST(HttpServer, AnswersThatNobodyReadsTakeABoundedAmountOfMemory) {
   constexpr std::size_t kBytes = std::size_t{8} << 20;
   std::atomic<int> made{0};
-  const auto server = HttpServer::Start(
+  const auto server = Server::Start(
       {.listen = "127.0.0.1:0",
        .work_of =
            [](const Request& request) {
@@ -509,21 +506,20 @@ TEST(HttpServer, AnswersThatNobodyReadsTakeABoundedAmountOfMemory) {
 TEST(HttpServer, AskersTakeTurnsWithShortRequestsToo) {
   Notification finish;
   std::atomic<int> begun{0};
-  const auto server =
-      HttpServer::Start({.listen = "127.0.0.1:0",
-                         .threads = 1,
-                         .work_of =
-                             [](const Request& request) {
-                               return Work{Load::kShort, request.query};
-                             },
-                         .brief = WorkLimits{.threads = 2, .each = 1, .waiting = 100}},
-                        {{"/", [&](const Request& request) {
-                            if (request.asker == "mallory") {
-                              ++begun;
-                              finish.Wait();
-                            }
-                            return Page{200, "told to " + request.asker};
-                          }}});
+  const auto server = Server::Start({.listen = "127.0.0.1:0",
+                                     .threads = 1,
+                                     .work_of =
+                                         [](const Request& request) {
+                                           return Work{Load::kShort, request.query};
+                                         },
+                                     .brief = WorkLimits{.threads = 2, .each = 1, .waiting = 100}},
+                                    {{"/", [&](const Request& request) {
+                                        if (request.asker == "mallory") {
+                                          ++begun;
+                                          finish.Wait();
+                                        }
+                                        return Page{200, "told to " + request.asker};
+                                      }}});
   ASSERT_TRUE(server.ok()) << server.status();
   const auto get = [&](const std::string& asker) {
     return Exchange((*server)->port(),
@@ -540,9 +536,9 @@ TEST(HttpServer, AskersTakeTurnsWithShortRequestsToo) {
 }
 
 TEST(HttpServer, DrainingEndsConnections) {
-  const auto server = HttpServer::Start({.listen = "127.0.0.1:0"}, {{"/", [](const Request&) {
-                                                                       return Page{200, "ok"};
-                                                                     }}});
+  const auto server = Server::Start({.listen = "127.0.0.1:0"}, {{"/", [](const Request&) {
+                                                                   return Page{200, "ok"};
+                                                                 }}});
   const std::string question = "GET / HTTP/1.1\r\nHost: x\r\n\r\n";
   const int idle = Dial((*server)->port()), silent = Dial((*server)->port());
   std::array<char, 1000> answer{};
@@ -567,10 +563,10 @@ TEST(HttpServer, ServesTlsWithTheCertificateOfTheMoment) {
   const Claim claim{"x", {"hooks.svc"}, Usage::kServer, validity};
   const KeyPair own = *NewCertificate(first, claim);
   LiveIdentity identity({own, first.certificate});
-  const auto server = HttpServer::Start({.listen = "127.0.0.1:0", .identity = &identity},
-                                        {{"/", [](const Request&) {
-                                            return Page{200, "ok"};
-                                          }}});
+  const auto server =
+      Server::Start({.listen = "127.0.0.1:0", .identity = &identity}, {{"/", [](const Request&) {
+                                                                          return Page{200, "ok"};
+                                                                        }}});
   const std::string get = "GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
   const auto ask = [&](const std::string& roots) {
     return TlsClient{roots, "hooks.svc"}.Exchange((*server)->port(), get);
@@ -586,9 +582,9 @@ TEST(HttpServer, ServesTlsWithTheCertificateOfTheMoment) {
 // Regression: a failed accept was repeated at once, so that a thread took a whole processor for as
 // long as the process could open no file.
 TEST(HttpServer, RestsWhileNoConnectionCanBeAccepted) {
-  const auto server = HttpServer::Start({.listen = "127.0.0.1:0"}, {{"/", [](const Request&) {
-                                                                       return Page{200, "ok"};
-                                                                     }}});
+  const auto server = Server::Start({.listen = "127.0.0.1:0"}, {{"/", [](const Request&) {
+                                                                   return Page{200, "ok"};
+                                                                 }}});
   ASSERT_TRUE(server.ok()) << server.status();
   const int client = socket(AF_INET, SOCK_STREAM, 0);
   {
@@ -616,15 +612,15 @@ TEST(HttpServer, AcceptsAgainAfterAnException) {
       {*NewCertificate(authority, {"server", {"hooks.svc"}, Usage::kServer, validity}),
        authority.certificate});
   std::atomic<int> asked{0};
-  const auto server = HttpServer::Start({.listen = "127.0.0.1:0",
-                                         .identity = &identity,
-                                         .client_authorities = [&]() -> std::string {
-                                           if (++asked == 1) throw std::runtime_error("no memory");
-                                           return authority.certificate;
-                                         }},
-                                        {{"/", [](const Request&) {
-                                            return Page{200, "ok"};
-                                          }}});
+  const auto server = Server::Start({.listen = "127.0.0.1:0",
+                                     .identity = &identity,
+                                     .client_authorities = [&]() -> std::string {
+                                       if (++asked == 1) throw std::runtime_error("no memory");
+                                       return authority.certificate;
+                                     }},
+                                    {{"/", [](const Request&) {
+                                        return Page{200, "ok"};
+                                      }}});
   ASSERT_TRUE(server.ok()) << server.status();
   const TlsClient client{authority.certificate, "hooks.svc",
                          *NewCertificate(authority, {"y", {"y"}, Usage::kClient, validity})};
@@ -634,14 +630,13 @@ TEST(HttpServer, AcceptsAgainAfterAnException) {
 }
 
 TEST(HttpServer, SaysWhenItCannotListen) {
-  const auto first = HttpServer::Start({.listen = "127.0.0.1:0"}, {});
-  EXPECT_FALSE(
-      HttpServer::Start({.listen = "127.0.0.1:" + std::to_string((*first)->port())}, {}).ok());
-  EXPECT_FALSE(HttpServer::Start({.listen = "nowhere"}, {}).ok());
+  const auto first = Server::Start({.listen = "127.0.0.1:0"}, {});
+  EXPECT_FALSE(Server::Start({.listen = "127.0.0.1:" + std::to_string((*first)->port())}, {}).ok());
+  EXPECT_FALSE(Server::Start({.listen = "nowhere"}, {}).ok());
 }
 
 TEST(HttpServer, AHandlerThatThrowsIsAnErrorToItsCallerAlone) {
-  const auto server = HttpServer::Start(
+  const auto server = Server::Start(
       {.listen = "127.0.0.1:0"},
       {{"/bad", [](const Request&) -> Page { throw 5; }}, {"/good", [](const Request&) {
                                                              return Page{200, "fine"};
@@ -656,16 +651,16 @@ TEST(HttpServer, AHandlerThatThrowsIsAnErrorToItsCallerAlone) {
 }
 
 TEST(HttpServer, AThrowWhileARequestIsJudgedIsAnErrorToItsCallerAlone) {
-  const auto server = HttpServer::Start({.listen = "127.0.0.1:0",
-                                         .threads = 1,
-                                         .work_of = [](const Request& request) -> Work {
-                                           if (request.query == "bad")
-                                             throw std::runtime_error("a defect");
-                                           return {};
-                                         }},
-                                        {{"/", [](const Request&) {
-                                            return Page{200, "ok"};
-                                          }}});
+  const auto server = Server::Start({.listen = "127.0.0.1:0",
+                                     .threads = 1,
+                                     .work_of = [](const Request& request) -> Work {
+                                       if (request.query == "bad")
+                                         throw std::runtime_error("a defect");
+                                       return {};
+                                     }},
+                                    {{"/", [](const Request&) {
+                                        return Page{200, "ok"};
+                                      }}});
   ASSERT_TRUE(server.ok()) << server.status();
   for (const auto& [query, status] : {std::pair{"bad", "500"}, {"good", "200 OK"}})
     EXPECT_THAT(Exchange((*server)->port(), std::string("GET /?") + query +

@@ -1,4 +1,4 @@
-#include "common/http/http_server.h"
+#include "common/http/server.h"
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
@@ -41,9 +41,9 @@ std::string TextOf(const asio::ip::address& address) {
   return address.to_string();
 }
 
-class BeastServer final : public HttpServer {
+class BeastServer final : public Server {
  public:
-  BeastServer(const HttpOptions& options, std::map<std::string, Handler> pages, Handler otherwise)
+  BeastServer(const ServerOptions& options, std::map<std::string, Handler> pages, Handler otherwise)
       : acceptor_(context_), accept_retry_(context_), tls_(options) {
     state_->options = options;
     state_->pages = std::move(pages);
@@ -170,9 +170,9 @@ class BeastServer final : public HttpServer {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(const HttpOptions& options,
-                                                              std::map<std::string, Handler> pages,
-                                                              Handler otherwise) {
+absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& options,
+                                                      std::map<std::string, Handler> pages,
+                                                      Handler otherwise) {
   auto server = std::make_unique<BeastServer>(options, std::move(pages), std::move(otherwise));
   if (const absl::Status status = server->Listen(); !status.ok()) return status;
   return server;

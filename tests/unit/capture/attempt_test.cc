@@ -1,4 +1,4 @@
-#include "capture/capture_attempt.h"
+#include "capture/attempt.h"
 
 #include <gmock/gmock.h>
 
@@ -23,7 +23,7 @@ class CaptureAttemptTest : public testing::Test {
     spec_.duration = 1s;
   }
 
-  std::shared_ptr<CaptureAttempt> Start(std::vector<std::string> names, int attempt = 1) {
+  std::shared_ptr<Attempt> Start(std::vector<std::string> names, int attempt = 1) {
     std::vector<Target> targets;
     for (const std::string& name : names) {
       Target target;
@@ -31,8 +31,8 @@ class CaptureAttemptTest : public testing::Test {
       target.address = name + ":9470";
       targets.push_back(target);
     }
-    return CaptureAttempt::Start({time_, time_, fleet_, asks_for_evidence_, reporter_}, spec_,
-                                 attempt, std::move(targets), [this] { ++changes_; });
+    return Attempt::Start({time_, time_, fleet_, asks_for_evidence_, reporter_}, spec_, attempt,
+                          std::move(targets), [this] { ++changes_; });
   }
   AttemptResult Run(std::vector<std::string> names) {
     const auto attempt = Start(std::move(names));
@@ -43,14 +43,14 @@ class CaptureAttemptTest : public testing::Test {
 
   SimulatedTime time_;
   FakeFleet fleet_{time_};
-  CaptureSpec spec_;
+  Spec spec_;
   bool asks_for_evidence_ = false;
-  CaptureReporter* reporter_ = nullptr;
+  Reporter* reporter_ = nullptr;
   int changes_ = 0;
 };
 
 // Keeps the orders, and fulfils them at once if it is told to.
-class FakeReporter final : public CaptureReporter {
+class FakeReporter final : public Reporter {
  public:
   void Make(ReportOrder order, std::function<void(JobReport)> done) override {
     orders.push_back(std::move(order));
@@ -139,8 +139,8 @@ TEST_F(CaptureAttemptTest, PreflightIsOverAllTargets) {
       target.address = target.name + ":9470";
       targets.push_back(target);
     }
-    const auto attempt = CaptureAttempt::Start({time_, time_, fleet_, false, nullptr}, spec_, 1,
-                                               std::move(targets), [] {});
+    const auto attempt =
+        Attempt::Start({time_, time_, fleet_, false, nullptr}, spec_, 1, std::move(targets), [] {});
     time_.Advance(200s);
     return *attempt->progress().result;
   };
@@ -796,7 +796,7 @@ TEST_F(CaptureAttemptTest, ExpectsADeviceOfWhoCanRecordIt) {
     Target target;
     target.name = target.file = "a";
     target.planes = planes;
-    const auto attempt = CaptureAttempt::Start({time_, time_, fleet_}, spec_, 1, {target}, [] {});
+    const auto attempt = Attempt::Start({time_, time_, fleet_}, spec_, 1, {target}, [] {});
     time_.Advance(200s);
     return fleet_["a"].plans.back().expects_device();
   };
@@ -818,7 +818,7 @@ TEST_F(CaptureAttemptTest, AContainerThatTheSidecarCannotTellApartIsRefused) {
     Target target;
     target.name = target.file = "a";
     target.only_container = "learner";
-    const auto attempt = CaptureAttempt::Start({time_, time_, fleet_}, spec_, 1, {target}, [] {});
+    const auto attempt = Attempt::Start({time_, time_, fleet_}, spec_, 1, {target}, [] {});
     time_.Advance(200s);
     return *attempt->progress().result;
   };

@@ -1,4 +1,4 @@
-#include "capture/capture_spec.h"
+#include "capture/spec.h"
 
 #include <gtest/gtest.h>
 

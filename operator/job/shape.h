@@ -15,7 +15,7 @@ namespace strobe::job {
 // The most workers that a capture can have. A job with more is treated as one of unknown size.
 inline constexpr std::size_t kMaxWorkers = 10'000;
 
-struct JobShape {
+struct Shape {
   struct Role {
     std::string name{};  // Name of the replicated job or replica type; may be empty.
     std::size_t replicas = 0, pods_per_replica = 1;
@@ -33,10 +33,10 @@ struct JobShape {
 };
 
 // How many pods train; none when that is not known, or more than kMaxWorkers.
-inline std::optional<std::size_t> WorkersOf(const JobShape& shape) {
+inline std::optional<std::size_t> WorkersOf(const Shape& shape) {
   if (!shape.unknown.empty()) return std::nullopt;
   std::size_t workers = 0;
-  for (const JobShape::Role& role : shape.roles) {
+  for (const Shape::Role& role : shape.roles) {
     if (!role.trains) continue;
     if (role.pods_per_replica > 0 &&
         role.replicas > (kMaxWorkers - workers) / role.pods_per_replica)
@@ -51,7 +51,7 @@ inline std::optional<std::size_t> WorkersOf(const JobShape& shape) {
 std::vector<std::string> JobPaths(const std::string& ns, const kube::JobRef& job);
 
 // Reads the size of a job; `unknown` has the reason if the object does not define it.
-JobShape ParseJob(const kube::JobRef& job, const nlohmann::json& object);
+Shape ParseJob(const kube::JobRef& job, const nlohmann::json& object);
 
 // The object that has the pods and defines their number in place of the job: a RayJob's cluster,
 // the job that a Kueue Workload queues. Nothing if it is the job itself, or not known (yet).
@@ -61,9 +61,9 @@ std::optional<kube::JobRef> StandsFor(const kube::JobRef& job, const nlohmann::j
 using ObjectReader = std::function<absl::StatusOr<nlohmann::json>(const std::string& path)>;
 
 // The shape of a job, found through the objects that it stands for. What will stay unknown, for
-// example because there is no such object, is told in JobShape::unknown; an error is worth another
+// example because there is no such object, is told in Shape::unknown; an error is worth another
 // try.
-absl::StatusOr<JobShape> DescribeJob(const std::string& ns, const kube::JobRef& job,
-                                     const ObjectReader& read);
+absl::StatusOr<Shape> DescribeJob(const std::string& ns, const kube::JobRef& job,
+                                  const ObjectReader& read);
 
 }  // namespace strobe::job

@@ -1,4 +1,4 @@
-#include "capture/capture_spec.h"
+#include "capture/spec.h"
 
 #include <algorithm>
 #include <charconv>
@@ -7,9 +7,7 @@
 
 namespace strobe::capture {
 
-std::string CaptureId(const CaptureSpec& spec, int attempt) {
-  return StrCat(spec.uid, "-", attempt);
-}
+std::string CaptureId(const Spec& spec, int attempt) { return StrCat(spec.uid, "-", attempt); }
 
 absl::StatusOr<std::size_t> ResolveMinWorkers(std::string_view text, std::size_t matched) {
   const bool percent = text.ends_with('%');

@@ -36,13 +36,13 @@ struct Request {
   std::string body{};
   std::string range{}, if_range{};  // The headers of these names; empty when there are none.
   std::string source{};             // The client's IP address, without its port.
-  bool certified = false;           // The client has shown a certificate that HttpOptions demands.
-  // The headers that HttpOptions names, in the order in which they were sent, repeated ones
+  bool certified = false;  // The client has shown a certificate that ServerOptions demands.
+  // The headers that ServerOptions names, in the order in which they were sent, repeated ones
   // included. Names are spelled as in the options.
   std::vector<std::pair<std::string, std::string>> headers{};
   IsGone is_gone{};  // Null if the request comes from no connection, as in tests.
   bool takes_gzip = false;
-  std::string asker{};  // Whose share it takes, as HttpOptions::work_of has said.
+  std::string asker{};  // Whose share it takes, as ServerOptions::work_of has said.
 };
 
 // A body that is read piece by piece while it is sent.
@@ -81,7 +81,7 @@ enum class HttpRefusal {
   kCrowded,    // Closed, because there were too many connections.
 };
 
-struct HttpOptions {
+struct ServerOptions {
   std::string listen{};  // "host:port"; port 0 picks a free one. [::] = both IP families.
   std::size_t max_connections = 64;
   std::size_t max_body_bytes = 0;  // A longer body gets 413; 0 = POST is refused with 405.
@@ -117,7 +117,7 @@ struct HttpOptions {
   std::function<void(HttpRefusal)> on_refusal = nullptr;
 };
 
-class HttpServer {
+class Server {
  public:
   // Called from several threads at once. An exception is logged and answered with 500.
   using Handler = std::function<Page(const Request& request)>;
@@ -125,11 +125,11 @@ class HttpServer {
   // Listens and starts to answer. `pages` are the handlers by path; `otherwise` answers all other
   // paths, and without it they get 404. InvalidArgument when options.listen is no address,
   // Unavailable when it cannot be bound.
-  static absl::StatusOr<std::unique_ptr<HttpServer>> Start(const HttpOptions& options,
-                                                           std::map<std::string, Handler> pages,
-                                                           Handler otherwise = {});
-  virtual ~HttpServer() = default;  // Ends all connections.
-  virtual int port() const = 0;     // The port that it listens on.
+  static absl::StatusOr<std::unique_ptr<Server>> Start(const ServerOptions& options,
+                                                       std::map<std::string, Handler> pages,
+                                                       Handler otherwise = {});
+  virtual ~Server() = default;   // Ends all connections.
+  virtual int port() const = 0;  // The port that it listens on.
   // Closes idle connections. From now on each answer closes its connection too, so that clients
   // connect to another server. A client that keeps a connection to a pod which is gone would wait
   // for an answer until its own deadline.

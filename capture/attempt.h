@@ -28,8 +28,7 @@
 
 namespace strobe::capture {
 
-class CaptureAttempt : public OwnedTasks::Owner,
-                       public std::enable_shared_from_this<CaptureAttempt> {
+class Attempt : public OwnedTasks::Owner, public std::enable_shared_from_this<Attempt> {
  public:
   // All must outlive the attempt.
   struct Dependencies {
@@ -38,16 +37,15 @@ class CaptureAttempt : public OwnedTasks::Owner,
     WorkerConnector& workers;
     // Whether the caller answers AttemptProgress::wants_evidence. If not, nobody is waited for.
     bool asks_for_evidence = false;
-    CaptureReporter* reporter = nullptr;        // Null: captures have no report.
+    Reporter* reporter = nullptr;               // Null: captures have no report.
     Executor* judging = nullptr;                // Judges evidence of stalls; null: `executor` does.
     EvidenceMemory* evidence_memory = nullptr;  // Null: it is not bounded.
   };
 
   // `attempt` counts from 1. `changed` is called on the executor after every change of progress; it
   // may call any public method.
-  static std::shared_ptr<CaptureAttempt> Start(Dependencies dependencies, CaptureSpec spec,
-                                               int attempt, std::vector<Target> targets,
-                                               std::function<void()> changed);
+  static std::shared_ptr<Attempt> Start(Dependencies dependencies, Spec spec, int attempt,
+                                        std::vector<Target> targets, std::function<void()> changed);
 
   AttemptProgress progress() const;
   // Cancels the workers that have not ended, and ends the attempt. Idempotent. Takes effect even
@@ -61,8 +59,8 @@ class CaptureAttempt : public OwnedTasks::Owner,
   void EndEarly();
 
  private:
-  CaptureAttempt(Dependencies dependencies, CaptureSpec spec, int attempt,
-                 std::vector<Target> targets, std::function<void()> changed);
+  Attempt(Dependencies dependencies, Spec spec, int attempt, std::vector<Target> targets,
+          std::function<void()> changed);
 
   void RunTask(const OwnedTasks::Work& work) override;
   void Abandon(const std::string& why);

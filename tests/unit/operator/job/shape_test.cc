@@ -1,4 +1,4 @@
-#include "operator/job/job_shape.h"
+#include "operator/job/shape.h"
 
 #include <gmock/gmock.h>
 
@@ -45,7 +45,7 @@ TEST(ParseJob, AJobSetIsTheSumOfItsJobs) {
     {"name": "workers", "replicas": 4, "template": {"spec": {"parallelism": 2, "completions": 2}}}]}})";
   EXPECT_EQ(Workers("JobSet", kSet), 9u);
   EXPECT_EQ(Workers("TrainJob", kSet), 9u);
-  const JobShape shape = ParseJob(Named("JobSet"), json::parse(kSet));
+  const Shape shape = ParseJob(Named("JobSet"), json::parse(kSet));
   EXPECT_EQ(shape.roles[1].name, "workers");
   EXPECT_EQ(shape.roles[1].pods_per_replica, 2u);
   EXPECT_TRUE(Suspended("JobSet", R"({"spec": {"suspend": true, "replicatedJobs": [{}]}})"));
@@ -169,7 +169,7 @@ TEST(ParseJob, OfATrainJobOnlyTheTrainersCount) {
 }
 
 TEST(ParseJob, AWorkloadOfPlainPodsHasTheirNames) {
-  const JobShape shape = ParseJob(Named("Workload"), json::parse(R"({
+  const Shape shape = ParseJob(Named("Workload"), json::parse(R"({
       "metadata": {"ownerReferences": [{"apiVersion": "v1", "kind": "Pod", "name": "a"},
                                        {"apiVersion": "v1", "kind": "Pod", "name": "b"}]},
       "spec": {"podSets": [{"count": 2}]}})"));
@@ -266,10 +266,10 @@ TEST_P(RecordedJob, ItsWorkersAreFound) {
   const json& ref = recorded_["jobRef"];
   TargetSpec target;
   target.job = kube::JobRef{ref.value("apiVersion", ""), ref["kind"], ref["name"]};
-  const absl::StatusOr<JobShape> described =
+  const absl::StatusOr<Shape> described =
       DescribeJob("ml", *target.job, [this](const std::string& path) { return Read(path); });
   ASSERT_TRUE(described.ok()) << described.status();
-  const JobShape& shape = *described;
+  const Shape& shape = *described;
   const absl::StatusOr<PodQuery> query = QueryFor(target, &shape);
   ASSERT_TRUE(query.ok()) << query.status();
   const std::vector<PodInfo> pods = Pods(*query);

@@ -71,7 +71,7 @@ struct RoleWanted {
   std::size_t min_workers = 0;  // How many of them must end well; 0 = all.
 };
 
-struct CaptureSpec {
+struct Spec {
   std::string request{};  // Shown to people: namespace/name, or who asks without Kubernetes.
   // For people, in the manifest: kind/name of the job, and the name of the user who asked. Empty =
   // not known.
@@ -123,7 +123,7 @@ struct CaptureSpec {
 
 // "<uid>-<attempt>": the id of an attempt at the sidecars. It follows from the request alone, so an
 // operator that restarts finds its captures again.
-std::string CaptureId(const CaptureSpec& spec, int attempt);
+std::string CaptureId(const Spec& spec, int attempt);
 
 // `text` is a number of at least 1 ("3"), or a percentage of `matched` from 1% to 100%, rounded up.
 // A number larger than `matched` is returned as it is, and the capture fails for too few workers.

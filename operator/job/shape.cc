@@ -1,4 +1,4 @@
-#include "operator/job/job_shape.h"
+#include "operator/job/shape.h"
 
 #include <algorithm>
 #include <array>
@@ -11,7 +11,7 @@ namespace strobe::job {
 namespace {
 
 using Json = nlohmann::json;
-using Role = JobShape::Role;
+using Role = Shape::Role;
 
 bool IsTrue(const Json& object, const char* name) {
   const Json& value = kube::Member(object, name);
@@ -43,10 +43,10 @@ std::size_t PodsOfJob(const Json& spec) {
   return std::min(parallelism, Count(spec, "completions", parallelism));
 }
 
-JobShape ParseBatchJob(const Json& object) {
+Shape ParseBatchJob(const Json& object) {
   const Json& spec = kube::Member(object, "spec");
   const Json& status = kube::Member(object, "status");
-  JobShape shape{.of_running_pods = true};
+  Shape shape{.of_running_pods = true};
   const std::size_t parallelism = Count(spec, "parallelism", 1);
   const std::size_t completions = Count(spec, "completions", parallelism);
   const std::size_t left = completions - std::min(completions, Count(status, "succeeded", 0));
@@ -63,9 +63,9 @@ std::string StepOfTrainJob(const Json& replicated_job) {
   return kube::TextOf(labels, "trainer.kubeflow.org/trainjob-ancestor-step");
 }
 
-JobShape ParseJobSet(const Json& object) {
+Shape ParseJobSet(const Json& object) {
   const Json& spec = kube::Member(object, "spec");
-  JobShape shape{.suspended = IsTrue(spec, "suspend")};
+  Shape shape{.suspended = IsTrue(spec, "suspend")};
   bool of_train_job = false;
   for (const Json& job : List(spec, "replicatedJobs"))
     of_train_job |= StepOfTrainJob(job) == "trainer";
@@ -79,19 +79,19 @@ JobShape ParseJobSet(const Json& object) {
   return shape;
 }
 
-JobShape ParseReplicas(const Json& object) {
+Shape ParseReplicas(const Json& object) {
   const std::size_t replicas = Count(kube::Member(object, "spec"), "replicas", 1);
   return {.roles = {{.replicas = replicas}}, .suspended = replicas == 0};
 }
 
-JobShape ParseDaemonSet(const Json& object) {
+Shape ParseDaemonSet(const Json& object) {
   const Json& status = kube::Member(object, "status");
   if (!kube::Member(status, "desiredNumberScheduled").is_number_integer())
     return {.unknown = "the DaemonSet's status does not have the desired number of nodes yet"};
   return {.roles = {{.replicas = Count(status, "desiredNumberScheduled", 0)}}};
 }
 
-JobShape ParseLeaderWorkerSet(const Json& object) {
+Shape ParseLeaderWorkerSet(const Json& object) {
   const Json& spec = kube::Member(object, "spec");
   const std::size_t replicas = Count(spec, "replicas", 1);
   return {
@@ -101,9 +101,9 @@ JobShape ParseLeaderWorkerSet(const Json& object) {
 }
 
 // Reads Kubeflow's jobs, such as "pytorchReplicaSpecs": {"Master": {...}, "Worker": {...}}.
-JobShape ParseKubeflowJob(const Json& object) {
+Shape ParseKubeflowJob(const Json& object) {
   const Json& spec = kube::Member(object, "spec");
-  JobShape shape{.suspended = IsTrue(kube::Member(spec, "runPolicy"), "suspend")};
+  Shape shape{.suspended = IsTrue(kube::Member(spec, "runPolicy"), "suspend")};
   for (const auto& [field, roles] : Object(spec).items()) {
     if (!field.ends_with("ReplicaSpecs") || !roles.is_object()) continue;
     for (const auto& [name, role] : roles.items()) {
@@ -121,9 +121,9 @@ JobShape ParseKubeflowJob(const Json& object) {
   return shape;
 }
 
-JobShape ParseRayCluster(const Json& object) {
+Shape ParseRayCluster(const Json& object) {
   const Json& spec = kube::Member(object, "spec");
-  JobShape shape{.suspended = IsTrue(spec, "suspend")};
+  Shape shape{.suspended = IsTrue(spec, "suspend")};
   shape.roles.push_back({.name = "head", .replicas = 1, .trains = false});
   for (const Json& group : List(spec, "workerGroupSpecs")) {
     if (IsTrue(group, "suspend")) continue;
@@ -138,10 +138,10 @@ JobShape ParseRayCluster(const Json& object) {
 }
 
 // Before a RayJob or RayService has a cluster, its own object says how large that will be.
-JobShape ParseRayOwner(const Json& object, const char* cluster_field, std::string_view kind) {
+Shape ParseRayOwner(const Json& object, const char* cluster_field, std::string_view kind) {
   const Json& spec = kube::Member(object, "spec");
   const Json& cluster = kube::Member(spec, cluster_field);
-  JobShape shape;
+  Shape shape;
   if (cluster.is_object())
     shape = ParseRayCluster({{"spec", cluster}});
   else
@@ -161,7 +161,7 @@ std::string TaskOf(const Json& arguments, std::string_view role) {
   return std::string(role);
 }
 
-JobShape ParseVolcanoJob(const Json& object) {
+Shape ParseVolcanoJob(const Json& object) {
   struct PluginRole {
     const char *plugin, *role;
   };
@@ -174,7 +174,7 @@ JobShape ParseVolcanoJob(const Json& object) {
     const Json& arguments = kube::Member(kube::Member(spec, "plugins"), plugin);
     if (arguments.is_array()) coordinators.push_back(TaskOf(arguments, role));
   }
-  JobShape shape;
+  Shape shape;
   for (const Json& task : List(spec, "tasks")) {
     const std::string name = kube::TextOf(task, "name");
     shape.roles.push_back({.name = name,
@@ -194,8 +194,8 @@ const Json& Owners(const Json& object) {
   return List(kube::Member(object, "metadata"), "ownerReferences");
 }
 
-JobShape ParseWorkload(const Json& object) {
-  JobShape shape;
+Shape ParseWorkload(const Json& object) {
+  Shape shape;
   for (const Json& set : List(kube::Member(object, "spec"), "podSets"))
     shape.roles.push_back({.name = kube::TextOf(set, "name"), .replicas = Count(set, "count", 1)});
   const Json& active = kube::Member(kube::Member(object, "spec"), "active");
@@ -260,23 +260,22 @@ std::vector<std::string> JobPaths(const std::string& ns, const kube::JobRef& job
   return paths;
 }
 
-JobShape ParseJob(const kube::JobRef& job, const Json& object) {
+Shape ParseJob(const kube::JobRef& job, const Json& object) {
   const kube::JobKind* known = kube::FindJobKind(job);
   const std::string_view kind = job.kind;
-  JobShape shape = known == nullptr
-                       ? JobShape{.unknown = StrCat("a ", kind, " does not define its size")}
-                   : known->group == "batch.volcano.sh"     ? ParseVolcanoJob(object)
-                   : kind == "Job"                          ? ParseBatchJob(object)
-                   : kind == "JobSet" || kind == "TrainJob" ? ParseJobSet(object)
-                   : kind == "LeaderWorkerSet"              ? ParseLeaderWorkerSet(object)
-                   : kind == "DaemonSet"                    ? ParseDaemonSet(object)
-                   : kind == "RayCluster"                   ? ParseRayCluster(object)
-                   : kind == "RayJob"     ? ParseRayOwner(object, "rayClusterSpec", kind)
-                   : kind == "RayService" ? ParseRayOwner(object, "rayClusterConfig", kind)
-                   : kind == "Workload"   ? ParseWorkload(object)
-                   : kind == "StatefulSet" || kind == "ReplicaSet" || kind == "Deployment"
-                       ? ParseReplicas(object)
-                       : ParseKubeflowJob(object);
+  Shape shape = known == nullptr ? Shape{.unknown = StrCat("a ", kind, " does not define its size")}
+                : known->group == "batch.volcano.sh"     ? ParseVolcanoJob(object)
+                : kind == "Job"                          ? ParseBatchJob(object)
+                : kind == "JobSet" || kind == "TrainJob" ? ParseJobSet(object)
+                : kind == "LeaderWorkerSet"              ? ParseLeaderWorkerSet(object)
+                : kind == "DaemonSet"                    ? ParseDaemonSet(object)
+                : kind == "RayCluster"                   ? ParseRayCluster(object)
+                : kind == "RayJob"     ? ParseRayOwner(object, "rayClusterSpec", kind)
+                : kind == "RayService" ? ParseRayOwner(object, "rayClusterConfig", kind)
+                : kind == "Workload"   ? ParseWorkload(object)
+                : kind == "StatefulSet" || kind == "ReplicaSet" || kind == "Deployment"
+                    ? ParseReplicas(object)
+                    : ParseKubeflowJob(object);
   if (shape.unknown.empty() && shape.roles.empty())
     shape.unknown = StrCat("the ", kind, " defines no pods");
   return shape;
@@ -296,10 +295,10 @@ std::optional<kube::JobRef> StandsFor(const kube::JobRef& job, const Json& objec
   return kube::JobRef{.api_version = "", .kind = "RayCluster", .name = name};
 }
 
-absl::StatusOr<JobShape> DescribeJob(const std::string& ns, const kube::JobRef& job,
-                                     const ObjectReader& read) {
+absl::StatusOr<Shape> DescribeJob(const std::string& ns, const kube::JobRef& job,
+                                  const ObjectReader& read) {
   kube::JobRef ref = job;
-  JobShape shape;
+  Shape shape;
   // A Workload queues a RayJob, which has a RayCluster.
   for (int hops = 0; hops < 3; ++hops) {
     const std::string who = StrCat(ref.kind, " ", ns, "/", ref.name);
@@ -321,7 +320,7 @@ absl::StatusOr<JobShape> DescribeJob(const std::string& ns, const kube::JobRef& 
     RETURN_IF_ERROR(object.status());
     const std::optional<kube::JobRef> other = StandsFor(ref, *object);
     if (!other) {
-      JobShape found = ParseJob(ref, *object);
+      Shape found = ParseJob(ref, *object);
       found.pods_of = shape.pods_of;
       return found;
     }

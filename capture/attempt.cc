@@ -1,4 +1,4 @@
-#include "capture/capture_attempt.h"
+#include "capture/attempt.h"
 
 #include <algorithm>
 #include <utility>
@@ -30,18 +30,18 @@ Nanos LongestRecorded(const std::vector<WorkerResult>& workers) {
 
 }  // namespace
 
-std::shared_ptr<CaptureAttempt> CaptureAttempt::Start(Dependencies dependencies, CaptureSpec spec,
-                                                      int attempt, std::vector<Target> targets,
-                                                      std::function<void()> changed) {
-  std::shared_ptr<CaptureAttempt> self(new CaptureAttempt(dependencies, std::move(spec), attempt,
-                                                          std::move(targets), std::move(changed)));
+std::shared_ptr<Attempt> Attempt::Start(Dependencies dependencies, Spec spec, int attempt,
+                                        std::vector<Target> targets,
+                                        std::function<void()> changed) {
+  std::shared_ptr<Attempt> self(
+      new Attempt(dependencies, std::move(spec), attempt, std::move(targets), std::move(changed)));
   self->tasks_.Bind(self);
   dependencies.executor.Post([self] { self->RunTask([&] { self->Begin(); }); });
   return self;
 }
 
-CaptureAttempt::CaptureAttempt(Dependencies dependencies, CaptureSpec spec, int attempt,
-                               std::vector<Target> targets, std::function<void()> changed)
+Attempt::Attempt(Dependencies dependencies, Spec spec, int attempt, std::vector<Target> targets,
+                 std::function<void()> changed)
     : deps_(dependencies),
       changed_(std::move(changed)),
       tasks_(deps_.executor),
@@ -73,12 +73,12 @@ CaptureAttempt::CaptureAttempt(Dependencies dependencies, CaptureSpec spec, int 
   progress_.expected_workers = state_.spec.expected_workers;
 }
 
-AttemptProgress CaptureAttempt::progress() const {
+AttemptProgress Attempt::progress() const {
   MutexLock lock(&mutex_);
   return progress_;
 }
 
-void CaptureAttempt::Cancel(std::string reason) {
+void Attempt::Cancel(std::string reason) {
   // Holds the attempt until the task has run: callers that cancel often drop the attempt next, and
   // the workers must hear of it all the same.
   deps_.executor.Post([self = shared_from_this(), reason = std::move(reason)] {
@@ -86,22 +86,22 @@ void CaptureAttempt::Cancel(std::string reason) {
   });
 }
 
-void CaptureAttempt::TellEvidence(std::map<std::string, std::string> evidence) {
+void Attempt::TellEvidence(std::map<std::string, std::string> evidence) {
   tasks_.Post([this, evidence = std::move(evidence)] { OnEvidence(evidence); });
 }
 
-void CaptureAttempt::EndEarly() {
+void Attempt::EndEarly() {
   tasks_.Post([this] { OnEndEarly(); });
 }
 
-void CaptureAttempt::RunTask(const OwnedTasks::Work& work) {
+void Attempt::RunTask(const OwnedTasks::Work& work) {
   if (state_.phase == Phase::kDone) return;
   if (const absl::Status done = RunGuarded("capture", work); !done.ok()) Abandon(MessageOf(done));
 }
 
 // After an exception the rest of the state cannot be trusted: what is known by now becomes the
 // result, and armed workers are told to forget the capture.
-void CaptureAttempt::Abandon(const std::string& why) {
+void Attempt::Abandon(const std::string& why) {
   AttemptResult& result = state_.result;
   result.reason = "InternalError";
   result.message = StrCat("the operator failed: ", why);
@@ -129,13 +129,13 @@ void CaptureAttempt::Abandon(const std::string& why) {
   Enter(Phase::kDone);
 }
 
-void CaptureAttempt::Begin() {
+void Attempt::Begin() {
   phase_began_ = deps_.clock.MonoNow();
   if (state_.spec.collects_evidence) return stall_.Begin();
   preflight_.Begin();
 }
 
-void CaptureAttempt::OnPreflightDone(const absl::Status& enough) {
+void Attempt::OnPreflightDone(const absl::Status& enough) {
   if (std::exchange(end_asked_, false)) {
     if (!state_.taken_over) return Cancel(kEndedUnrecorded);
     ended_early_ = true;  // The workers are told in OnArmed.
@@ -158,7 +158,7 @@ void CaptureAttempt::OnPreflightDone(const absl::Status& enough) {
 }
 
 // Sets result.plan, or result.reason and result.message if the workers' clocks or steps allow none.
-absl::Status CaptureAttempt::Plan() {
+absl::Status Attempt::Plan() {
   AttemptResult& result = state_.result;
   const auto refuse = [&result](std::string_view reason, const absl::Status& why) {
     result.reason = std::string(reason);
@@ -169,7 +169,7 @@ absl::Status CaptureAttempt::Plan() {
   for (const Member& member : state_.members) {
     if (member.state == MemberState::kReady) ready.push_back(member.clock);
   }
-  CaptureSpec spec = state_.spec;
+  Spec spec = state_.spec;
   spec.at = state_.RequestedStart();
   const absl::StatusOr<StartPlan> plan = PlanStart(spec, state_.Now(), ready);
   if (!plan.ok()) return refuse("ClockUncertain", plan.status());
@@ -180,7 +180,7 @@ absl::Status CaptureAttempt::Plan() {
 }
 
 // Replaces the plan's instant by a step, if the request asks for one and the workers tell steps.
-absl::Status CaptureAttempt::PlanSteps() {
+absl::Status Attempt::PlanSteps() {
   if (!state_.spec.steps) return absl::OkStatus();
   StartPlan& plan = *state_.result.plan;
   std::vector<Member*> ready;
@@ -205,7 +205,7 @@ absl::Status CaptureAttempt::PlanSteps() {
   return absl::OkStatus();
 }
 
-void CaptureAttempt::OnArmed(const absl::Status& enough) {
+void Attempt::OnArmed(const absl::Status& enough) {
   if (!enough.ok()) return recording_.CallOff(MessageOf(enough));
   Enter(Phase::kDelay);
   recording_.WatchAll();
@@ -219,7 +219,7 @@ void CaptureAttempt::OnArmed(const absl::Status& enough) {
                    [this] { recording_.GiveUpOnStragglers(); });
 }
 
-void CaptureAttempt::EnterAt(WallTime time, Phase phase) {
+void Attempt::EnterAt(WallTime time, Phase phase) {
   tasks_.PostAfter(state_.Until(time), [this, phase] {
     if (state_.phase >= phase) return;
     Enter(phase);
@@ -227,7 +227,7 @@ void CaptureAttempt::EnterAt(WallTime time, Phase phase) {
   });
 }
 
-void CaptureAttempt::OnCancel(const std::string& reason) {
+void Attempt::OnCancel(const std::string& reason) {
   if (!state_.cancel_reason.empty() || state_.phase >= Phase::kPublishing) return;
   state_.cancel_reason = reason;
   state_.result.cancelled = true;
@@ -237,7 +237,7 @@ void CaptureAttempt::OnCancel(const std::string& reason) {
   tasks_.PostAfter(kCancelGrace, [this] { recording_.GiveUpOnStragglers(); });
 }
 
-void CaptureAttempt::OnEndEarly() {
+void Attempt::OnEndEarly() {
   if (ended_early_ || state_.phase >= Phase::kPublishing) return;
   // Only the workers' answers tell whether they record already for the previous leader.
   if (state_.phase == Phase::kPreflight && preflight_.IsAsking()) {
@@ -251,7 +251,7 @@ void CaptureAttempt::OnEndEarly() {
   if (records && state_.phase < Phase::kCollecting) Enter(Phase::kCollecting);
 }
 
-void CaptureAttempt::OnMoved() {
+void Attempt::OnMoved() {
   if (std::exchange(counts_soon_, true)) return;
   tasks_.PostAfter(kCountPace, [this] {
     counts_soon_ = false;
@@ -260,7 +260,7 @@ void CaptureAttempt::OnMoved() {
   });
 }
 
-void CaptureAttempt::ConcludeOnceAllEnded() {
+void Attempt::ConcludeOnceAllEnded() {
   if (state_.phase >= Phase::kPublishing) return;
   if (recording_.CallsInFlight() || write_test_.CallsInFlight() || !state_.AllEnded())
     return Enter(state_.phase);
@@ -278,7 +278,7 @@ void CaptureAttempt::ConcludeOnceAllEnded() {
   tasks_.PostAfter(kEvidenceTimeout, [this] { OnEvidence({}); });
 }
 
-void CaptureAttempt::OnEvidence(const std::map<std::string, std::string>& evidence) {
+void Attempt::OnEvidence(const std::map<std::string, std::string>& evidence) {
   if (!std::exchange(wants_evidence_, false)) return;
   for (Member& member : state_.members) {
     const auto found = evidence.find(member.result.target.name);
@@ -289,7 +289,7 @@ void CaptureAttempt::OnEvidence(const std::map<std::string, std::string>& eviden
   Conclude();
 }
 
-void CaptureAttempt::Conclude() {
+void Attempt::Conclude() {
   AttemptResult& result = state_.result;
   clocks_.Conclude();
   for (const Member& member : state_.members) result.workers.push_back(member.result);
@@ -311,13 +311,13 @@ void CaptureAttempt::Conclude() {
   publishing_.Begin();
 }
 
-void CaptureAttempt::Finish() {
+void Attempt::Finish() {
   for (Member& member : state_.members) member.worker.reset();
   Enter(Phase::kDone);
 }
 
 // Moves the attempt to `phase`, which may be the present one, and publishes its progress.
-void CaptureAttempt::Enter(Phase phase) {
+void Attempt::Enter(Phase phase) {
   const MonoTime now = deps_.clock.MonoNow();
   const bool counts = std::exchange(recount_, false) || phase != state_.phase;
   std::vector<WorkersInState> states;
