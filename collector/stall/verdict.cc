@@ -41,9 +41,9 @@ std::string NumberOfRanks(std::size_t count) {
 
 // A group of hundreds that are not neighbours is a long list.
 std::string MembersText(const std::vector<int>& ranks) {
-  constexpr std::size_t kMaxText = 60;
+  constexpr std::size_t kMaxListed = 60;
   const std::string all = RanksText(ranks);
-  if (all.size() <= kMaxText) return StrCat("ranks ", all);
+  if (all.size() <= kMaxListed) return StrCat("ranks ", all);
   return StrCat(NumberOfRanks(ranks.size()), " from ", ranks.front(), " to ", ranks.back());
 }
 

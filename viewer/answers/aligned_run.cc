@@ -158,9 +158,9 @@ absl::StatusOr<Anchors> CollectiveOf(const LoadedRun& run, const ComparedSteps& 
 
 // The number of "step:5".
 std::optional<std::int64_t> NumberOfStep(std::string_view by) {
-  constexpr std::string_view kStep = "step:";
-  if (!by.starts_with(kStep)) return std::nullopt;
-  by.remove_prefix(kStep.size());
+  constexpr std::string_view kPrefix = "step:";
+  if (!by.starts_with(kPrefix)) return std::nullopt;
+  by.remove_prefix(kPrefix.size());
   std::int64_t number = 0;
   return ParseTuple(by, "", number) ? std::optional(number) : std::nullopt;
 }
