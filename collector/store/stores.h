@@ -1,6 +1,5 @@
 // Opens all kinds of stores that a logdir can name.
 #pragma once
-#include <map>
 #include <memory>
 #include <string>
 
@@ -9,12 +8,6 @@
 #include "collector/store/store_options.h"
 
 namespace strobe::storage {
-
-// `options` are the crate's keys and "ca_bundle" (see store_options.h). InvalidArgument names the
-// wrong option.
-absl::StatusOr<std::unique_ptr<ObjectStore>> OpenCloudStore(
-    const Logdir& logdir, const std::map<std::string, std::string>& options,
-    const StoreLimits& limits);
 
 // Supports file, s3, gs and az. Failures that a retry can cure are retried.
 class Stores final : public StoreOpener {
