@@ -11,6 +11,7 @@ from fractions import Fraction
 from tests.support.perfetto import perfetto
 from tests.support.processes import BIN
 
+DEVICES = ("gpu_memcpy", "gpu_memset", "mtia_ccp_events")  # Categories that only devices have.
 # What starts a device's work, by its category.
 LAUNCHES = re.compile(r"runtime|driver", re.IGNORECASE)
 # Perfetto's own losses: spans that overlap another one of their thread without being nested in it, and spans of negative length.
@@ -97,15 +98,30 @@ def args_of(event):
     return event["args"] if isinstance(event.get("args"), dict) else {}
 
 
-def check_arrows(path, spans, folder):
-    """In the export, all that a launch started on a device has an arrow, and nothing else has one."""
+def place_of(event, begin):
+    return str(event.get("pid")), str(event.get("tid")), begin
+
+
+def arrow_ends(events, phase, categories=None):
+    """The ids of the arrows that begin (s) or end (f) at each place; without categories those of all."""
+    ends = defaultdict(set)
+    for event in (event for event in events if event["ph"] == phase and (categories is None or event.get("cat") in categories)):
+        ends[place_of(event, picoseconds(event["ts"]))].add(str(event.get("id")))
+    return ends
+
+
+def check_arrows(path, events, spans, folder):
+    """In the export, arrows lead to all that a launch started on a device and to what the file's own arrows lead to, and to nothing else there."""
     launches = {args_of(event)["correlation"] for *_, event in spans if "correlation" in args_of(event) and LAUNCHES.search(str(event.get("cat")))}
-    started = sum(1 for *_, event in spans if is_on_device(event) and args_of(event).get("correlation") in launches)
+    begun = set().union(*arrow_ends(events, "s").values())
+    told = {place for place, ids in arrow_ends(events, "f").items() if ids & begun}
+    started = sum(1 for _, begin, _, event in spans if (is_on_device(event) and args_of(event).get("correlation") in launches) or
+                  ((is_on_device(event) or event.get("cat") in DEVICES) and place_of(event, begin) in told))
     strobe("convert", path, "-o", folder / "export.json")
     export = json.loads((folder / "export.json").read_text())["traceEvents"]
     devices = {event["pid"] for event in export if event["ph"] == "M" and event["name"] == "process_name" and "/device:" in event["args"]["name"]}
     begun = {event["id"] for event in export if event["ph"] == "s"}  # A launch from before the recording is not there.
-    kept = sum(1 for event in export if event["ph"] == "f" and event["pid"] in devices and event["id"] in begun)
+    kept = len({(event["pid"], event["tid"], event["ts"]) for event in export if event["ph"] == "f" and event["pid"] in devices and event["id"] in begun})
     return [f"{kept} of {started} events on devices have the arrow of their launch"] if kept != started else []
 
 
@@ -180,5 +196,5 @@ def check(path, folder):
     strobe("convert", path, "--to", "xplane", "-o", folder / "read.xplane.pb")
     read = list(planes_of(xplane_pb2.XSpace.FromString((folder / "read.xplane.pb").read_bytes())))
     spans = spans_of(events)
-    problems = check_spans(spans, read) + check_details(spans, read) + check_arrows(path, spans, folder) + check_time(path, spans) + check_perfetto(path, spans)
+    problems = check_spans(spans, read) + check_details(spans, read) + check_arrows(path, events, spans, folder) + check_time(path, spans) + check_perfetto(path, spans)
     return Found(problems, f"{len(spans)} spans")

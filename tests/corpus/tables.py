@@ -5,14 +5,13 @@ import tempfile
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 
-from tests.corpus.check import args_of, events_of, picoseconds, spans_of
+from tests.corpus.check import DEVICES, args_of, arrow_ends, events_of, place_of, spans_of
 from tests.support.processes import Group
 from tests.support.viewer import View
 
-# Only devices have the first ones; the others are work if they say where they ran, or an arrow leads to them.
-DEVICES = ("gpu_memcpy", "gpu_memset", "mtia_ccp_events")
+# They are work if they say where they ran, or an arrow leads to them.
 KERNELS = ("kernel", "concurrent_kernel", "Kernel", "Memcpy", "Memset")
-ARROWS = ("ac2g", "async", "async_cpu_to_gpu")
+ARROWS = ("ac2g", "async", "async_cpu_to_gpu", "async_gpu")
 SIZES = {"Double": 8, "Long": 8, "Float": 4, "Int": 4, "Half": 2, "BFloat16": 2, "Byte": 1, "Char": 1, "Bool": 1}
 SUMS, LAUNCHED = ("count", "totalPs", "selfPs", "maxPs"), ("count", "totalPs", "selfPs", "maxPs", "devicePs", "deviceSelfPs")
 LARGEST = 1000  # In ps: times in a file may be finer, and each is rounded.
@@ -51,17 +50,6 @@ def table_of(event):
 
 def kind_of(name):
     return next((re.sub(pattern, kind, name) for pattern, kind in KINDS if re.fullmatch(pattern, name)), name)
-
-
-def place_of(event, begin):
-    return str(event.get("pid")), str(event.get("tid")), begin
-
-
-def arrow_ends(events, phase):
-    ends = defaultdict(set)
-    for event in (event for event in events if event["ph"] == phase and event.get("cat") in ARROWS):
-        ends[place_of(event, picoseconds(event["ts"]))].add(str(event.get("id")))
-    return ends
 
 
 def launch_ids(event, begin, ends):
@@ -109,7 +97,7 @@ def add_work(name, length, event, rows):
 
 def sums_of(events):
     rows, work, threads = {table: defaultdict(Counter) for table in TABLES}, defaultdict(list), defaultdict(list)
-    ended, begun = arrow_ends(events, "f"), arrow_ends(events, "s")
+    ended, begun = arrow_ends(events, "f", ARROWS), arrow_ends(events, "s", ARROWS)
     for name, begin, length, event in spans_of(events):
         if is_work(event, begin, ended):
             add_work(name, length, event, rows)

@@ -165,6 +165,7 @@ class LineSearch {
 // other ways of writing it are those of PyTorch before 2.0.
 bool LeadsFromLaunch(const TraceEvent& event) {
   return event.category == "ac2g" || event.category == "async_cpu_to_gpu" ||
+         event.category == "async_gpu" ||  // It has the launch's name.
          (event.category == "async" && event.name == "launch");
 }
 

@@ -36,8 +36,6 @@ struct WorkerTime {
   double busy = 0, compute = 0;  // Anything runs; the program computes.
   std::array<LostTime, kLostParts> lost{};
   std::optional<double> memory{};  // The largest share of a device's memory that was in use.
-
-  const LostTime& Lost(LostPart part) const { return lost[static_cast<std::size_t>(part)]; }
 };
 
 // The steps are those of the loop that takes most of the time. Without steps, it is the whole

@@ -480,7 +480,7 @@ TEST(TraceFile, LinksLeadFromLaunchToKernelAndFromForwardToBackward) {
 TEST(TraceFile, AnArrowOfALaunchIsItsCorrelationInAllVersionsOfPyTorch) {
   for (const std::string_view arrow :
        {R"("cat":"ac2g","name":"ac2g")", R"("cat":"async_cpu_to_gpu","name":"async_gpu")",
-        R"("cat":"async","name":"launch")"}) {
+        R"("cat":"async_gpu","name":"cudaLaunchKernel")", R"("cat":"async","name":"launch")"}) {
     const Converted trace = ConvertEvents(StrCat(
         R"({"ph":"X","cat":"cuda_runtime","name":"launch","pid":1,"tid":1,"ts":1,"dur":3,"args":{"correlation":5}},
            {"ph":"s","id":5,"pid":1,"tid":1,"ts":1,)",

@@ -31,6 +31,10 @@ digest::Digest LaunchBound() {
   return digest;
 }
 
+LostTime LostOf(const WorkerTime& time, LostPart part) {
+  return time.lost[static_cast<std::size_t>(part)];
+}
+
 TEST(WorkerTimeOf, IsThatOfTheSteps) {
   digest::Digest digest = LaunchBound();
   // What lies outside of the steps does not count.
@@ -41,17 +45,17 @@ TEST(WorkerTimeOf, IsThatOfTheSteps) {
   EXPECT_EQ(time.communication, "NCCL");
   EXPECT_NEAR(time.busy, 0.21, 1e-9);
   EXPECT_NEAR(time.compute, 0.15, 1e-9);
-  EXPECT_NEAR(time.Lost(LostPart::kLaunches).share, 0.64, 1e-9);
-  EXPECT_EQ(time.Lost(LostPart::kLaunches).step, 2);
-  EXPECT_NEAR(time.Lost(LostPart::kCommunication).share, 0.05, 1e-9);
-  EXPECT_FALSE(time.Lost(LostPart::kInput).measured) << "the trace has no known input pipeline";
-  EXPECT_NEAR(time.Lost(LostPart::kOtherIdle).share, 0.13, 1e-9);
+  EXPECT_NEAR(LostOf(time, LostPart::kLaunches).share, 0.64, 1e-9);
+  EXPECT_EQ(LostOf(time, LostPart::kLaunches).step, 2);
+  EXPECT_NEAR(LostOf(time, LostPart::kCommunication).share, 0.05, 1e-9);
+  EXPECT_FALSE(LostOf(time, LostPart::kInput).measured) << "the trace has no known input pipeline";
+  EXPECT_NEAR(LostOf(time, LostPart::kOtherIdle).share, 0.13, 1e-9);
   EXPECT_EQ(WorkerTimeText(time),
             "GPU busy 21%; 64% waiting for launches; 5% exposed NCCL; 1% exposed copies");
   digest.knows.input = true;
   EXPECT_EQ(WorkerTimeText(WorkerTimeOf(digest)),
             "GPU busy 21%; 64% waiting for launches; 5% exposed NCCL; 2% waiting for input");
-  EXPECT_EQ(WorkerTimeOf(digest).Lost(LostPart::kInput).step, 1);
+  EXPECT_EQ(LostOf(WorkerTimeOf(digest), LostPart::kInput).step, 1);
 }
 
 TEST(WorkerTimeOf, WithoutStepsItIsThatOfTheRecording) {
@@ -61,7 +65,7 @@ TEST(WorkerTimeOf, WithoutStepsItIsThatOfTheRecording) {
   digest.time = {.span_ns = 200, .compute_ns = 150, .idle_ns = 50};
   const WorkerTime time = WorkerTimeOf(digest);
   EXPECT_EQ(WorkerTimeText(time), "CPU busy 75%; 25% other idle");
-  EXPECT_FALSE(time.Lost(LostPart::kOtherIdle).step);
+  EXPECT_FALSE(LostOf(time, LostPart::kOtherIdle).step);
 }
 
 TEST(WorkerTimeOf, TellsTheFullestDevicesMemory) {
