@@ -7,9 +7,9 @@ namespace strobe::storage {
 absl::StatusOr<std::unique_ptr<ObjectStore>> OpenCloudStore(
     const Logdir& logdir, const std::map<std::string, std::string>& /*options*/,
     const StoreLimits& /*limits*/) {
-  return absl::UnimplementedError(StrCat("cannot open ", logdir.url(),
-                                         ": this program was built without object storage, as "
-                                         "`make demo` does; `make` builds it with that"));
+  return absl::FailedPreconditionError(StrCat("cannot open ", logdir.url(),
+                                              ": this program was built without object storage, as "
+                                              "`make demo` does; `make` builds it with that"));
 }
 
 }  // namespace strobe::storage

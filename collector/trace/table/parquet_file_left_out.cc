@@ -5,7 +5,7 @@ namespace strobe::table {
 
 absl::StatusOr<std::unique_ptr<ParquetFile>> ParquetFile::Create(const std::string& /*schema*/,
                                                                  Sink /*sink*/) {
-  return absl::UnimplementedError(
+  return absl::FailedPreconditionError(
       "cannot write a Parquet file: this program was built without Parquet, as `make demo` does; "
       "`make` builds it with that");
 }
