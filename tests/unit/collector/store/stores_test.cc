@@ -11,6 +11,7 @@
 #include <chrono>
 #include <thread>
 
+#include "collector/store/cloud_store.h"
 #include "common/base/file_descriptor.h"
 #include "common/base/mutex.h"
 #include "common/base/strings.h"
