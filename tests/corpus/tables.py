@@ -5,7 +5,7 @@ import tempfile
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 
-from tests.corpus.check import DEVICES, args_of, arrow_ends, events_of, place_of, spans_of
+from tests.corpus.check import DEVICES, args_of, arrow_ends, events_of, kind_of, place_of, spans_of
 from tests.support.processes import Group
 from tests.support.viewer import View
 
@@ -15,8 +15,6 @@ ARROWS = ("ac2g", "async", "async_cpu_to_gpu", "async_gpu")
 SIZES = {"Double": 8, "Long": 8, "Float": 4, "Int": 4, "Half": 2, "BFloat16": 2, "Byte": 1, "Char": 1, "Bool": 1}
 SUMS, LAUNCHED = ("count", "totalPs", "selfPs", "maxPs"), ("count", "totalPs", "selfPs", "maxPs", "devicePs", "deviceSelfPs")
 LARGEST = 1000  # In ps: times in a file may be finer, and each is rounded.
-# Names of which the number of the step and what a server's batch holds are no part.
-KINDS = ((r"ProfilerStep#.*", "ProfilerStep*"), (r"execute_(\d+_)?context_\d+\(.*", "execute_model"), (r"(step\[\w+) bs=.*\]", r"\1]"))
 TABLES = {"kernels": SUMS, "operators": LAUNCHED, "modules": LAUNCHED, "communication": (*SUMS, "bytes")}
 
 
@@ -48,10 +46,6 @@ def table_of(event):
     return "modules" if event.get("cat") == "python_function" and event["name"].startswith("nn.Module: ") else None
 
 
-def kind_of(name):
-    return next((re.sub(pattern, kind, name) for pattern, kind in KINDS if re.fullmatch(pattern, name)), name)
-
-
 def launch_ids(event, begin, ends):
     """What a launch and its work share: their correlation or, without it, the arrow that is there when they begin."""
     return {str(args_of(event)["correlation"])} if "correlation" in args_of(event) else ends.get(place_of(event, begin), ())
@@ -64,7 +58,7 @@ def frames_of(spans):
         table = table_of(event)
         opened = {key: [frame for frame in each if frame.end > begin] for key, each in opened.items()}
         around = {key: [frame for frame in each if frame.end >= begin + length] for key, each in opened.items()}
-        frame = Frame(table, kind_of(name), is_call(event), begin, begin + length, event, around)
+        frame = Frame(table, kind_of(re.sub(r"ProfilerStep#.*", "ProfilerStep*", name)), is_call(event), begin, begin + length, event, around)
         if around[table]:
             around[table][-1].inside.append(frame)
         opened[table].append(frame)
