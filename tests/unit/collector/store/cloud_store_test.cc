@@ -3,10 +3,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "collector/store/cloud_store_left_out.cc"
+
 namespace strobe::storage {
 namespace {
 
-// This program is linked with cloud_store_left_out.cc; stores_test.cc tests the other one.
+// In a program of its own; stores_test.cc tests the other one.
 TEST(CloudStore, ABuildWithoutItSaysSoAndWhatToDo) {
   const auto store = OpenCloudStore(*Logdir::Parse("s3://bucket/logs"), {}, {});
   EXPECT_TRUE(absl::IsFailedPrecondition(store.status())) << store.status();
