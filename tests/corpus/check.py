@@ -121,8 +121,8 @@ def check_arrows(path, events, spans, folder):
     launches = {args_of(event)["correlation"] for *_, event in spans if "correlation" in args_of(event) and LAUNCHES.search(str(event.get("cat")))}
     begun = set().union(*arrow_ends(events, "s").values())
     told = {place for place, ids in arrow_ends(events, "f").items() if ids & begun}
-    started = sum(1 for _, begin, _, event in spans if (is_on_device(event) and args_of(event).get("correlation") in launches) or
-                  ((is_on_device(event) or event.get("cat") in DEVICES) and place_of(event, begin) in told))
+    started = sum(1 for _, begin, _, event in spans if is_on_device(event) and
+                  (args_of(event).get("correlation") in launches or place_of(event, begin) in told))
     strobe("convert", path, "-o", folder / "export.json")
     export = json.loads((folder / "export.json").read_text())["traceEvents"]
     devices = {event["pid"] for event in export if event["ph"] == "M" and event["name"] == "process_name" and "/device:" in event["args"]["name"]}
@@ -132,7 +132,7 @@ def check_arrows(path, events, spans, folder):
 
 
 def is_on_device(event):
-    return {"stream", "device"} <= args_of(event).keys() and not LAUNCHES.search(str(event.get("cat")))
+    return event.get("cat") in DEVICES or {"stream", "device"} <= args_of(event).keys() and not LAUNCHES.search(str(event.get("cat")))
 
 
 def is_device_work(event):
@@ -155,7 +155,7 @@ def check_time(path, spans):
     """A device's time with work is the union of the work on its streams. CPUs are not compared: which operators are their work is Strobe's own rule."""
     devices = defaultdict(list)
     for _, begin, length, event in spans:
-        if is_device_work(event) or event.get("cat") in DEVICES:
+        if is_device_work(event):
             devices[args_of(event).get("device", event.get("pid"))].append((begin, length))
     (worker, *_) = json.loads(strobe("report", path, "--output", "json"))["workers"]
     wanted = sorted(union(works) / 1000 for works in devices.values())
