@@ -161,10 +161,9 @@ absl::Status FlightBuilder::AddConfig(const DumpValue& config) {
     // gloo has one group without a name, whose ranks are those of whichever group came last.
     if (name == nullptr || name->text.empty() || desc == nullptr || ranks == nullptr) continue;
     ASSIGN_OR_RETURN(const std::uint32_t index, GroupIndex(name->text, desc->text));
-    std::vector<int>& kept = record_.groups[index].ranks;
-    kept = RanksOfText(ranks->text);
-    kept_bytes_ += kept.size() * sizeof(int);
+    kept_bytes_ += ranks->text.size();
     RETURN_IF_ERROR(CheckKept());
+    record_.groups[index].ranks = RanksOfText(ranks->text);
   }
   return absl::OkStatus();
 }

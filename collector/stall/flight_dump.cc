@@ -24,6 +24,9 @@ using Kind = DumpValue::Kind;
 constexpr std::size_t kMaxDepth = 12, kMaxMarks = 32;
 // What is read and not yet an entry of the record. A copy of a memo counts each time.
 constexpr std::size_t kMaxValues = 500'000;
+// What the memo may repeat in all, entries included: as many as fit in the largest dump if each is
+// one value.
+constexpr std::size_t kMaxRepeated = kMaxDumpBytes / 2;
 
 enum Opcode : unsigned char {
   kProto = 0x80,
@@ -278,7 +281,10 @@ class PickleMachine {
     const std::size_t count = stack_.size() - mark;
     if (kind == Kind::kDict && count % 2 != 0) return Damage("a key has no value");
     DumpValue& container = stack_[mark - 1];
-    container.items.reserve(container.items.size() + count);
+    // A look at a dict for each of its pieces would take time by the square of their number.
+    if (kind == Kind::kDict && !container.items.empty())
+      return Damage("the dict has been filled before");
+    if (container.items.empty()) container.items.reserve(count);
     for (std::size_t i = mark; i < stack_.size(); ++i) {
       if (kind == Kind::kDict && (i - mark) % 2 == 0 && !stack_[i].is(Kind::kText))
         return Damage("a key is not a text");
@@ -317,6 +323,8 @@ class PickleMachine {
       return Damage(StrCat("there is no complete memo ", index));
     DumpValue copy = *memo_[index];
     copy.memo = -1;
+    repeated_ += CountValues(copy);
+    if (repeated_ > kMaxRepeated) return Damage("the memo repeats too many values");
     return Push(std::move(copy));
   }
 
@@ -327,7 +335,7 @@ class PickleMachine {
   std::vector<DumpValue> stack_{};
   std::vector<std::size_t> marks_{};
   std::vector<std::optional<DumpValue>> memo_{};
-  std::size_t values_ = 0;
+  std::size_t values_ = 0, repeated_ = 0;
   FlightBuilder builder_{};
 };
 

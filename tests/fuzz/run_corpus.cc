@@ -119,10 +119,18 @@ int main(int argc, char** argv) {
     for (const auto& [name, run] : targets) std::fprintf(stderr, " %s", name.c_str());
     return std::fprintf(stderr, "\n"), 2;
   }
-  const auto target = [run = found->second](const std::string& bytes) {
+  using Clock = std::chrono::steady_clock;
+  long round = 0, slowest_round = 0;
+  Clock::duration slowest{};
+  const auto target = [&, run = found->second](const std::string& bytes) {
+    const auto began = Clock::now();
     alarm(60);
     const bool accepted = run(bytes);
     alarm(0);
+    if (const auto took = Clock::now() - began; took > slowest) {
+      slowest = took;
+      slowest_round = round;
+    }
     return accepted;
   };
   google::protobuf::SetLogHandler(nullptr);
@@ -144,14 +152,14 @@ int main(int argc, char** argv) {
   std::mt19937_64 random(seed);
   const auto accepted = std::count_if(corpus.begin(), corpus.end(), target);
   if (accepted == 0) return std::fprintf(stderr, "no file of %s is accepted\n", argv[2]), 1;
-  const auto began = std::chrono::steady_clock::now();
+  const auto began = Clock::now();
   const absl::StatusOr<strobe::Nanos> duration = strobe::ParseDuration(argv[3]);
   const long most = duration.ok() ? std::numeric_limits<long>::max() : std::atol(argv[3]);
-  long round = 0;
-  for (; round < most; ++round) {
-    if (duration.ok() && std::chrono::steady_clock::now() - began > *duration) break;
+  while (round < most && !(duration.ok() && Clock::now() - began > *duration)) {
+    ++round;
     target(Damage(corpus[random() % corpus.size()], corpus, random));
   }
-  std::printf("%ld rounds without a finding\n", round);
+  std::printf("%ld rounds without a finding; the slowest was round %ld with %.3f s\n", round,
+              slowest_round, std::chrono::duration<double>(slowest).count());
   return 0;
 }

@@ -74,6 +74,20 @@ TEST(FlightBuilder, BoundsTheTexts) {
   EXPECT_GT(entries, 6000) << "each keeps 600 bytes";
 }
 
+TEST(FlightBuilder, BoundsTheRanksThatGroupsRepeat) {
+  const std::string ranks(1'000'000, '1');
+  DumpValue groups = DumpValue::Empty(DumpValue::Kind::kDict);
+  for (int i = 0; i < 10; ++i) {
+    groups.items.push_back(DumpValue::Text("0"));
+    groups.items.push_back(BuiltDict({{"name", DumpValue::Text("1")},
+                                      {"desc", DumpValue::Text("TP")},
+                                      {"ranks", DumpValue::Text(ranks)}}));
+  }
+  const auto record = FlightBuilder().Finish(
+      BuiltDict({{"version", DumpValue::Text("2.10")}, {"pg_config", std::move(groups)}}));
+  EXPECT_THAT(MessageOf(record.status()), testing::HasSubstr("more than 4 MiB"));
+}
+
 TEST(RanksOfText, TakesNumbersThatCanBeRanks) {
   EXPECT_EQ(RanksOfText("[0, 1, 5]"), (std::vector<int>{0, 1, 5}));
   EXPECT_EQ(RanksOfText("[5,1,1, -3, 99999999999, x7]"), (std::vector<int>{1, 5, 7}));

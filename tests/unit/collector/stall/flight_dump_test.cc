@@ -156,6 +156,20 @@ TEST(FlightPickle, BoundsWhatTheMemoMultiplies) {
   EXPECT_FALSE(ReadFlightPickle(deep).ok());
 }
 
+// By the square of their number, these would take minutes.
+TEST(FlightPickle, TakesTimeByTheSizeOfTheDump) {
+  std::string pieces = "\x80\x02]";
+  for (int i = 0; i < 400'000; ++i) pieces += "(K\x09\x65";
+  EXPECT_THAT(Refusal(pieces + "."), HasSubstr("not a dict"));
+  EXPECT_THAT(Refusal("\x80\x02}(X\0\0\0\0Nu(X\0\0\0\0Nu."s), HasSubstr("filled before"));
+  // Each entry has little of its own, and repeats a long list.
+  std::string repeats = "\x80\x02](" + std::string(50'000, 'N') + "eq" + '\0' + "](";
+  std::string entry = PickledEntry("K\x01");
+  entry.insert(entry.size() - 1, PickledText("frames") + "h" + '\0');
+  for (int i = 0; i < 1000; ++i) repeats += entry;
+  EXPECT_THAT(Refusal(repeats), HasSubstr("repeats too many"));
+}
+
 TEST(FlightPickle, DoesNotShareWhatIsStillFilled) {
   EXPECT_THAT(Refusal("\x80\x02](]q"s + '\0' + "(Neh"s + '\0'), HasSubstr("no complete memo 0"));
 }
