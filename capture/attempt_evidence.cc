@@ -58,6 +58,7 @@ void AttemptEvidence::Begin() {
     WorkerEvidence& evidence = evidence_.emplace_back();
     evidence.name = target.name;
     evidence.file = target.file;
+    evidence.address = target.address;
     evidence.pod = target.pod;
     evidence.node = target.node;
     evidence.rank = target.rank;

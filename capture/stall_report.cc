@@ -15,6 +15,7 @@
 #include "collector/stall/stack_groups.h"
 #include "collector/stall/verdict.h"
 #include "common/base/strings.h"
+#include "common/text/ip_text.h"
 #include "common/text/json.h"
 
 namespace strobe::capture {
@@ -138,6 +139,11 @@ class Joined {
     for (const int rank : contested_) evidence_.ranks.erase(rank);
     std::size_t processes = 0;
     for (const WorkerEvidence& worker : order.workers) processes += worker.processes;
+    for (const WorkerEvidence& worker : order.workers) {
+      if (worker.missing.empty()) continue;
+      evidence_.silent.emplace(HostOf(worker.address), worker.processes);
+      silent_ = &worker;
+    }
     // Processes know better how many they are than their pods tell.
     evidence_.world =
         world_ > 0 ? world_ : static_cast<int>(std::min<std::size_t>(processes, kMaxFileRank));
@@ -151,6 +157,8 @@ class Joined {
     const auto found = owners_.find(rank);
     return found == owners_.end() ? nullptr : &order_.workers[found->second];
   }
+  // The last worker that did not answer; null if all did.
+  const WorkerEvidence* silent() const { return silent_; }
 
  private:
   void Add(std::size_t index) {
@@ -223,6 +231,7 @@ class Joined {
   stall::JobEvidence evidence_{};
   std::map<int, std::size_t> owners_{};  // The worker that told of a rank, by rank.
   std::set<int> contested_{};
+  const WorkerEvidence* silent_ = nullptr;
 };
 
 EvidenceObject WorkerObject(const WorkerEvidence& worker) {
@@ -311,7 +320,10 @@ StallReport ReportStall(JobEvidenceOrder& order) {
   report.stacks = stall::StackGroupsText(groups, with_stacks);
   for (const stall::Culprit& culprit : verdict.culprits) {
     StallCulprit named{.rank = culprit.rank, .line = culprit.line};
-    if (const WorkerEvidence* owner = joined.OwnerOf(culprit.rank)) {
+    const WorkerEvidence* owner = joined.OwnerOf(culprit.rank);
+    // A pod that nothing reaches is named only if it is the only one that did not answer.
+    if (owner == nullptr && verdict.kind == stall::StallClass::kNetwork) owner = joined.silent();
+    if (owner != nullptr) {
       named.pod = owner->pod;
       named.node = owner->node;
     }

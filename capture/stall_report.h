@@ -18,6 +18,7 @@ namespace strobe::capture {
 // The answer of one worker's sidecar, and what is known of the worker from elsewhere.
 struct WorkerEvidence {
   std::string name{}, file{};  // As in its Target.
+  std::string address{};       // host:port of its sidecar.
   std::string pod{}, node{};   // Empty without Kubernetes.
   int rank = -1;               // The pod's in its job; -1 = not known.
   std::size_t processes = 1;   // How many of the job run in its pod.

@@ -41,6 +41,7 @@ absl::StatusOr<FoundEvidence> ReadEvidenceOfWorkers(const std::string& workers) 
     for (const capture::Target& target : targets) {
       capture::WorkerEvidence& worker = answers->workers.emplace_back();
       worker.name = target.name;
+      worker.address = target.address;
       worker.rank = target.rank;
       worker.missing = "no answer";
     }

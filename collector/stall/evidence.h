@@ -50,6 +50,8 @@ struct JobEvidence {
   std::map<int, RankEvidence> ranks{};  // Only ranks that have any evidence.
   std::vector<RasReport> ras{};         // In the order in which they were asked.
   std::vector<std::string> moves{};     // Sentences on training steps that go on, at most 64.
+  // How many processes the job's pods run that did not answer, by their addresses.
+  std::map<std::string, std::size_t> silent{};
 };
 
 }  // namespace strobe::stall

@@ -180,7 +180,7 @@ class Judge {
   }
 
   std::optional<Verdict> JudgeCut() const {
-    std::optional<Verdict> cut = JudgeConnections(evidence_, !view_.dark.empty());
+    std::optional<Verdict> cut = JudgeConnections(evidence_, view_.dark);
     const bool decided = !cut || cut->confidence == Confidence::kFirm || !view_.dark.empty();
     if (decided || !graph_.clashes.empty()) return cut;
     // A path that loses some packets does not hold up a job in which a rank stands still on the

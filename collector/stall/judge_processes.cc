@@ -105,7 +105,7 @@ std::optional<Verdict> JudgeStopped(const JobEvidence& evidence) {
   return NameRanks(StallClass::kSilent, Confidence::kFirm, stopped);
 }
 
-std::optional<Verdict> JudgeConnections(const JobEvidence& evidence, bool some_dark) {
+std::optional<Verdict> JudgeConnections(const JobEvidence& evidence, const std::set<int>& dark) {
   std::map<std::string, std::set<int>> ranks_at;  // By address.
   for (const auto& [rank, one] : evidence.ranks) {
     for (const TcpLink& link : one.links) ranks_at[link.local].insert(rank);
@@ -114,7 +114,7 @@ std::optional<Verdict> JudgeConnections(const JobEvidence& evidence, bool some_d
   for (const auto& [rank, one] : evidence.ranks) {
     for (const TcpLink& link : one.links) {
       // Others than ranks of the job may be slow to answer: a store of traces, an API server.
-      if (link.retransmits && (some_dark || ranks_at.contains(link.remote)))
+      if (link.retransmits && (!dark.empty() || ranks_at.contains(link.remote)))
         cut.insert(PairOf(link));
     }
   }
@@ -137,7 +137,13 @@ std::optional<Verdict> JudgeConnections(const JobEvidence& evidence, bool some_d
     if (at != ranks_at.end()) ranks.insert(at->second.begin(), at->second.end());
   }
   if (!all_known) ranks.clear();
-  const Confidence sure = worst.size() == 1 ? Confidence::kFirm : Confidence::kProbably;
+  // If only one pod did not answer, the ranks without evidence are those in it.
+  const bool unplugged = !all_known && worst.size() == 1 && evidence.silent.size() == 1 &&
+                         evidence.silent.contains(worst.front()) &&
+                         dark.size() <= evidence.silent.at(worst.front());
+  if (unplugged) ranks = dark;
+  const Confidence sure =
+      worst.size() == 1 && !unplugged ? Confidence::kFirm : Confidence::kProbably;
   Verdict verdict =
       NameRanks(StallClass::kNetwork, ranks.empty() ? Confidence::kCannotTell : sure, ranks);
   verdict.reason = worst.size() == 1

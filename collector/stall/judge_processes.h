@@ -2,6 +2,7 @@
 // cut. Empty if there is no such sign.
 #pragma once
 #include <optional>
+#include <set>
 #include <string_view>
 
 #include "collector/stall/evidence.h"
@@ -12,8 +13,8 @@ namespace strobe::stall {
 // `some_wait`: ranks wait in a collective.
 std::optional<Verdict> JudgeEnded(const JobEvidence& evidence, bool some_wait);
 std::optional<Verdict> JudgeStopped(const JobEvidence& evidence);
-// `some_dark`: ranks without evidence may be the other end of a connection.
-std::optional<Verdict> JudgeConnections(const JobEvidence& evidence, bool some_dark);
+// `dark`: ranks without evidence, which may be the other end of a connection.
+std::optional<Verdict> JudgeConnections(const JobEvidence& evidence, const std::set<int>& dark);
 
 // Does an exception say that another process was lost, and not what this one did wrong?
 bool TellsOfALostPeer(std::string_view exception);

@@ -28,11 +28,6 @@ using tcp = asio::ip::tcp;
 // connection still waits, so that another try at once would fail too, without end.
 constexpr std::chrono::milliseconds kAcceptRetry{50};
 
-// The address without a port and without the brackets of an IPv6 address.
-std::string HostOf(const std::string& listen) {
-  return std::string(WithoutBrackets(std::string_view(listen).substr(0, listen.rfind(':'))));
-}
-
 // Gives an IPv4 client of a socket for both families its IPv4 address, so that it is recognized as
 // the same client on every socket.
 std::string TextOf(const asio::ip::address& address) {
@@ -68,8 +63,9 @@ class BeastServer final : public Server {
           StrCat("\"", listen, "\" is not a host:port with a port from 0 to 65535"));
     beast::error_code error;
     tcp::resolver resolver(context_);
-    const auto found = resolver.resolve(HostOf(listen), listen.substr(listen.rfind(':') + 1),
-                                        tcp::resolver::passive, error);
+    const auto found =
+        resolver.resolve(std::string(HostOf(listen)), listen.substr(listen.rfind(':') + 1),
+                         tcp::resolver::passive, error);
     if (error || found.empty())
       return absl::InvalidArgumentError(StrCat("cannot listen on ", listen, ": ", error.message()));
     tcp::endpoint endpoint = found.begin()->endpoint();

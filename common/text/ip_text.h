@@ -18,6 +18,11 @@ inline std::string_view WithoutBrackets(std::string_view host) {
   return bracketed ? host.substr(1, host.size() - 2) : host;
 }
 
+// The host of host:port, without brackets.
+inline std::string_view HostOf(std::string_view address) {
+  return WithoutBrackets(address.substr(0, address.rfind(':')));
+}
+
 // Is this the name of this machine itself: localhost, 127.x.x.x or [::1]? Names are not resolved.
 inline bool IsLoopbackHost(std::string_view host) {
   const bool digits = host.find_first_not_of("0123456789.") == std::string_view::npos;

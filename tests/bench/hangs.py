@@ -1,5 +1,5 @@
-"""Injects faults into live jobs of gloo ranks, and of two JAX processes, each with its sidecar, and counts how often `strobe why` names class and ranks rightly, and an innocent
-rank firmly. It is asked when a sidecar shows the sign, or when processes have ended, as a trigger does it.
+"""Injects faults into live jobs of gloo ranks, and of two JAX processes, each with its sidecar. Counts how often `strobe why` names class and ranks rightly, and an
+innocent rank firmly. It is asked when a sidecar shows the sign, or when processes have ended, as a trigger does it. Needs root.
 
     build/venv/bin/python -m tests.bench.hangs [--faults sleep,gil] [--runs 5] [--ranks 8] [--torch 2.8.0]
     build/venv/bin/python -m tests.bench.hangs --faults jax-sleep,jax-kill [--runs 5]
@@ -7,8 +7,9 @@ rank firmly. It is asked when a sidecar shows the sign, or when processes have e
 Other versions of PyTorch are those that tests/frameworks/torch_version has installed.
 
 There is no peer: others that judge dumps by themselves need NCCL, and a privilege for stacks. `pause` stands still for six seconds, which nothing tells
-from a hang until it moves: it is right if its rank is named and the verdict withdrawn afterwards. A link that is cut is not among the faults, because
-it needs networks of their own.
+from a hang until it moves: it is right if its rank is named and the verdict withdrawn afterwards. The pods of gloo ranks
+have networks of their own: no other pod reaches that of `cut`, nothing at all reaches that of `unplugged`, and of `link` one other does not, so that
+either may be at fault.
 """
 
 import argparse
@@ -29,6 +30,7 @@ from tests.bench.inproc import package
 from tests.integration.test_inproc_xla import JAX as JAX_PACKAGES
 from tests.integration.test_inproc_xla import PLAIN_PYTHON
 from tests.support.inproc import TORCH_PYTHON
+from tests.support.network import Switch, own_network
 from tests.support.ports import free_port
 from tests.support.processes import BIN, BUILD, ROOT, Group
 from tests.support.protos import generate
@@ -37,13 +39,16 @@ from tests.support.stuck_job import Forks, environments
 KINDS = {
     **dict.fromkeys(("sleep", "gil", "spin", "lock", "io", "loader", "swallowed", "middle", "two", "transfer", "async", "rendezvous", "save", "pause"), "host"),
     "sigstop": "silent", **dict.fromkeys(("exit0", "exit", "kill", "raise", "shape"), "gone"), **dict.fromkeys(("skip", "barrier"), "other-branch"),
-    **dict.fromkeys(("extra", "other"), "mismatch"), **dict.fromkeys(("none", "slow"), "progressing")}
+    **dict.fromkeys(("extra", "other"), "mismatch"), **dict.fromkeys(("cut", "unplugged", "link"), "network"), **dict.fromkeys(("none", "slow"), "progressing")}
 # Two JAX processes. No record has their collectives without NCCL, so that nothing tells who took the other branch, and that the job goes on.
 JAX = "jax-"
 KINDS |= {JAX + fault: kind for fault, kind in {
     **dict.fromkeys(("sleep", "io", "gil"), "host"), "sigstop": "silent", **dict.fromkeys(("exit", "kill", "raise"), "gone"), "branch": "unknown",
     "none": "unknown"}.items()}
 TORCH_FAULTS, JAX_FAULTS = ([fault for fault in KINDS if fault.startswith(JAX) == jax] for jax in (False, True))
+# Neighbours gather from each other in each step.
+NETWORK_FAULTS = {"cut": Switch.cut_off, "unplugged": Switch.take_off, "link": lambda switch, bad: switch.cut_link(bad, bad ^ 1),
+                  "lossy": lambda switch, bad: switch.lose(bad, 0.05)}
 GO_ON = ("none", "slow", JAX + "none")
 # How long to wait for the sign. Jobs that go on must not show it for as long.
 PATIENCE_S, HEALTHY_S, PAUSE_S = 15, 5, 6
@@ -97,6 +102,7 @@ class Pods:
     ranks: int = 4
     python: Path = TORCH_PYTHON
     addresses: list = field(default_factory=list)
+    hurt: int | None = None  # Whose network is bad.
 
     def start(self):
         import grpc
@@ -104,34 +110,44 @@ class Pods:
         site = package(self.directory)
         self.pb, self.describe, self.stubs = worker_pb2, worker_pb2.DescribeRequest(), []
         self.folders = [self.directory / f"pod-{rank}" for rank in range(self.ranks)]
+        self.switch = Switch(self.group, self.ranks)
         for rank, pod in enumerate(self.folders):
-            self.addresses.append(f"127.0.0.1:{free_port()}")
+            self.addresses.append(f"{self.switch.address(rank)}:{free_port()}")
             pod.mkdir()
             self.group.start(f"sidecar-{rank}", [
-                BIN / "strobe-sidecar", "--listen", self.addresses[-1], "--framework", f"127.0.0.1:{free_port()}", "--agent-dir", pod / "agent",
+                *self.switch.inside(rank), BIN / "strobe-sidecar", "--listen", self.addresses[-1], "--framework", f"127.0.0.1:{free_port()}", "--agent-dir", pod / "agent",
                 "--insecure-plaintext"]).wait_for("strobe-sidecar serves", 20)
             self.stubs.append(worker_pb2_grpc.WorkerStub(grpc.insecure_channel(self.addresses[-1])))
         self.prepare(site)
         return self
 
     def prepare(self, site):
-        self.begin_rank = Forks(self.group, self.directory, site, self.python).begin
+        self.forks = Forks(self.group, self.directory, site, self.python)
+
+    def begin_rank(self, environment, arguments):
+        rank = int(environment["RANK"])
+        networked = {**environment, "MASTER_ADDR": self.switch.address(0), "GLOO_SOCKET_IFNAME": "eth0"}
+        return self.forks.begin(networked, arguments, self.switch.path(rank))
 
     def begin(self, fault, bad, step):
-        """Starts a job; returns once it is stuck, or, without a fault, runs."""
+        """Starts a job; returns once it is stuck, or, without a fault in a program, runs."""
         self.job = [self.begin_rank(environment, [fault.removeprefix(JAX), bad, step]) for environment in environments(self.folders)]
         for rank in self.job:
             rank.wait_for("ready", 60)
-        if fault.removeprefix(JAX) == "none":
-            time.sleep(3)
-        else:
+        if fault.removeprefix(JAX) not in ("none", *NETWORK_FAULTS):
             self.job[bad].wait_for("stuck", 60)
+            return
+        time.sleep(3)
+        if fault in NETWORK_FAULTS:
+            self.hurt = bad
+            NETWORK_FAULTS[fault](self.switch, bad)
 
     def await_sign(self, fault):
         """Seconds until a sidecar shows the sign; None if none does, or if processes have ended."""
         began, died = time.monotonic(), None
         while time.monotonic() - began < (HEALTHY_S if fault in GO_ON else PATIENCE_S):
-            if any(stub.Describe(self.describe, timeout=20).stall.stalled for stub in self.stubs):
+            if any(stub.Describe(self.describe, timeout=20).stall.stalled for rank, stub in enumerate(self.stubs)
+                   if (fault, rank) != ("unplugged", self.hurt)):
                 return time.monotonic() - began
             if died is None and not all(rank.running() for rank in self.job):
                 died = time.monotonic()
@@ -151,10 +167,13 @@ class Pods:
     def end(self):
         for rank in self.job:
             rank.kill()
+        if self.hurt is not None:
+            self.switch.repair(self.hurt)
+        self.hurt = None
 
 
 class JaxPods(Pods):
-    """Each process of a job imports JAX itself."""
+    """Each process of a job imports JAX itself. All are in this program's network, because JAX chooses the interface by the machine's name."""
 
     def prepare(self, site):
         numbers = count()
@@ -177,7 +196,8 @@ def one_run(pods, fault, number):
             withdrawn = pods.why()[1]["class"] == "progressing"
     finally:
         pods.end()
-    truth = [] if KINDS[fault] in ("progressing", "unknown") else sorted({bad, (bad + 1) % pods.ranks}) if fault == "two" else [bad]
+    others = {"two": (bad + 1) % pods.ranks, "link": bad ^ 1}
+    truth = [] if KINDS[fault] in ("progressing", "unknown") else sorted({bad, others.get(fault, bad)})
     return Seen(fault, truth, verdict["class"], verdict["ranks"], verdict["confidence"], sign, seconds, withdrawn, verdict["text"])
 
 
@@ -213,7 +233,7 @@ def measure(directory, faults, runs, what, kind=Pods, **how):
     protos = BUILD / "bench" / "protos"
     generate(protos)
     seen = []
-    with Group(directory / "logs") as group:
+    with own_network(), Group(directory / "logs") as group:
         pods = kind(group, directory, **how).start()
         for number in range(runs):
             for at, fault in enumerate(faults):

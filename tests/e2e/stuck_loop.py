@@ -1,8 +1,9 @@
 """A rank of a gloo job with tensor-, data- and pipeline-parallel ranks, of which one misbehaves. It knows nothing of Strobe:
 
     stuck_loop.py FAULT RANK STEP      FAULT: "none", or one of those in faults.py and `Rank`
-    stuck_loop.py --jobs FIFO          forks a rank for each line {"log": PATH, "env": {}, "arguments": [FAULT, RANK, STEP]}, so that PyTorch is
-                                       imported once for many jobs; each begins as if it had imported PyTorch itself
+    stuck_loop.py --jobs FIFO          forks a rank for each line {"log": PATH, "env": {}, "arguments": [FAULT, RANK, STEP], "network": PATH},
+                                       so that PyTorch is imported once for many jobs; each begins as if it had imported PyTorch itself, in
+                                       the network namespace if one is named
 
 Prints "ready" before the first step and "stuck" before the fault.
 """
@@ -134,8 +135,14 @@ def begin_job(job):
     os.dup2(log, 1)
     os.dup2(log, 2)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    libc = ctypes.CDLL(None)
     pr_set_pdeathsig = 1  # One that stands still must not outlive this.
-    ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGKILL)
+    libc.prctl(pr_set_pdeathsig, signal.SIGKILL)
+    if job["network"]:
+        with open(job["network"]) as network:
+            any_kind = 0
+            if libc.setns(network.fileno(), any_kind) != 0:
+                sys.exit("its network cannot be entered")
     os.environ.update(job["env"])
     print(f"pid {os.getpid()}", flush=True)
     import strobe_bootstrap

@@ -3,7 +3,7 @@
     build/venv/bin/python -m tests.soak.innocents [--seconds 600] [--ranks 4]
 
 The pods of one question are looked at in different moments, as on a busy cluster, and some of them tell nothing. One rank of a job may be slow ("slow",
-"uneven"), evaluate alone or save alone while the others wait: it is what they wait for, and no other is. Exits with 0 if no innocent rank was named
+"uneven"), lose packets ("lossy"), evaluate alone or save alone while the others wait: it is what they wait for, and no other is. Exits with 0 if no innocent rank was named
 firmly, nobody was in a job that is healthy or slow, and none of these showed the sign of a stall.
 """
 
@@ -19,11 +19,12 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from tests.bench.hangs import Pods
+from tests.support.network import own_network
 from tests.support.processes import BIN, BUILD, Group
 from tests.support.protos import generate
 
 # Names of tests/e2e/stuck_loop.py: nobody stands still, or a rank pauses for seconds, again and again.
-GO_ON, PAUSE = ("none", "slow", "uneven"), ("evaluates", "saves")
+GO_ON, PAUSE = ("none", "slow", "uneven", "lossy"), ("evaluates", "saves")
 JOB_S, MOST_DELAY_S, UNTOLD = 60, 3, 0.1
 
 
@@ -72,7 +73,7 @@ class Counts:
 def soak(pods, seconds, counts, dice):
     until, number = time.monotonic() + seconds, 0
     while time.monotonic() < until:
-        kind, bad = (*GO_ON, *PAUSE)[number % 5], dice.randrange(pods.ranks)
+        kind, bad = (*GO_ON, *PAUSE)[number % 6], dice.randrange(pods.ranks)
         pods.begin(kind, bad, 0 if kind == "uneven" else 20)
         try:
             job_until = min(until, time.monotonic() + JOB_S)
@@ -94,7 +95,7 @@ def main():
     options = parser.parse_args()
     generate(BUILD / "bench" / "protos")
     counts = Counts()
-    with tempfile.TemporaryDirectory() as directory, Group(Path(directory) / "logs") as group:
+    with own_network(), tempfile.TemporaryDirectory() as directory, Group(Path(directory) / "logs") as group:
         soak(Pods(group, Path(directory), options.ranks).start(), options.seconds, counts, random.Random(options.seed))
     print(f"{sum(counts.answers.values())} verdicts, {len(counts.wrong)} wrong")
     return 1 if counts.wrong else 0

@@ -67,10 +67,10 @@ class Forks:
         group.start("forks", [python, LOOP, "--jobs", fifo], env={"PYTHONPATH": str(package), "PYTHONWARNINGS": "ignore"}).wait_for("ready", 120)
         self.orders = open(fifo, "w", buffering=1)
 
-    def begin(self, environment, arguments):
+    def begin(self, environment, arguments, network=None):
         self.count += 1
         log = self.dir / f"{self.count}-{environment['RANK']}.log"
-        self.orders.write(json.dumps({"log": str(log), "env": environment, "arguments": arguments}) + "\n")
+        self.orders.write(json.dumps({"log": str(log), "env": environment, "arguments": arguments, "network": network}) + "\n")
         return ForkedRank(log)
 
 

@@ -86,6 +86,25 @@ TEST_F(StallReportTest, NothingIsFirmWithoutTheEvidenceOfOneWorker) {
   }
 }
 
+// What is sent to its address is not acknowledged by anybody, and its sidecar does not answer.
+TEST_F(StallReportTest, NamesThePodThatNothingReaches) {
+  JobEvidenceOrder order = OrderOf("net_netcut_down_0");
+  const stall::JobEvidence whole = JoinEvidence(order);
+  EXPECT_EQ(ReportStall(order).confidence, "Firm");
+  const int cut = ReportStall(order).culprits.at(0).rank;
+  WorkerEvidence& silent = order.workers[static_cast<std::size_t>(cut)];
+  silent.address = StrCat(whole.ranks.at(cut).links.at(0).local, ":9470");
+  silent.files.clear();
+  silent.missing = "Unreachable";
+  const StallReport report = ReportStall(order);
+  EXPECT_EQ(report.kind, "Network");
+  EXPECT_EQ(report.confidence, "Probably");
+  ASSERT_THAT(report.culprits, SizeIs(1));
+  EXPECT_EQ(report.culprits[0], (StallCulprit{cut, silent.pod, silent.node, ""}));
+  silent.address = "10.200.0.1:9470";
+  EXPECT_EQ(ReportStall(order).confidence, "CannotTell");
+}
+
 TEST_F(StallReportTest, ProcessesThatKnowOnlyTheirLocalRankAreToldApartByTheirPods) {
   const auto local = [](JobEvidenceOrder order) {
     for (WorkerEvidence& worker : order.workers) {

@@ -131,7 +131,7 @@ TEST(JudgeConnections, NamesTheEndOfMostPaths) {
     }
     evidence.ranks[rank].links.push_back({own, "10.9.9.9", false});
   }
-  std::optional<Verdict> verdict = JudgeConnections(evidence, /*some_dark=*/false);
+  std::optional<Verdict> verdict = JudgeConnections(evidence, /*dark=*/{});
   ASSERT_TRUE(verdict.has_value());
   EXPECT_EQ(verdict->kind, StallClass::kNetwork);
   EXPECT_EQ(verdict->culprits.at(0).rank, 2);
@@ -139,17 +139,27 @@ TEST(JudgeConnections, NamesTheEndOfMostPaths) {
 
   // The one that is cut off could not tell anything: its address is all that is known.
   evidence.ranks.erase(2);
-  EXPECT_FALSE(JudgeConnections(evidence, /*some_dark=*/false).has_value());
-  verdict = JudgeConnections(evidence, /*some_dark=*/true);
+  EXPECT_FALSE(JudgeConnections(evidence, /*dark=*/{}).has_value());
+  verdict = JudgeConnections(evidence, /*dark=*/{2});
   EXPECT_TRUE(verdict->culprits.empty());
   EXPECT_THAT(verdict->reason, testing::HasSubstr("10.0.0.2"));
+
+  // Its pod alone did not answer.
+  evidence.silent = {{"10.0.0.2", 1}};
+  verdict = JudgeConnections(evidence, /*dark=*/{2});
+  EXPECT_EQ(verdict->culprits.at(0).rank, 2);
+  EXPECT_EQ(verdict->confidence, Confidence::kProbably);
+  // One of the two may be a process of another pod, which tells nothing.
+  EXPECT_TRUE(JudgeConnections(evidence, /*dark=*/{2, 5})->culprits.empty());
+  evidence.silent["10.0.0.7"] = 1;
+  EXPECT_TRUE(JudgeConnections(evidence, /*dark=*/{2})->culprits.empty());
 }
 
 TEST(JudgeConnections, LeavesOutOthersThanRanks) {
   JobEvidence evidence;
   evidence.ranks[0].links = {{"10.0.0.1", "10.9.9.9", true}};
   evidence.ranks[1].links = {{"10.0.0.2", "10.0.0.1", false}};
-  EXPECT_FALSE(JudgeConnections(evidence, /*some_dark=*/false).has_value());
+  EXPECT_FALSE(JudgeConnections(evidence, /*dark=*/{}).has_value());
 }
 
 }  // namespace
