@@ -82,7 +82,7 @@ std::vector<int> RankShifts(const std::vector<WorkerEvidence>& workers) {
 // worker has nothing to say.
 template <typename IsOwn>
 std::string OwnStates(const std::string& bytes, int shift, const IsOwn& is_own) {
-  nlohmann::json states = ReadJson(bytes, {.max_depth = 6});
+  nlohmann::json states = ReadJson(bytes, {.max_depth = 6, .max_values = stall::kMaxJsonValues});
   if (!states.is_object()) return bytes;
   for (auto& [name, by_rank] : states.items()) {
     if (!by_rank.is_object()) continue;
@@ -135,6 +135,7 @@ class Joined {
       }
     }
     for (std::size_t i = 0; i < order.workers.size(); ++i) Add(i);
+    AddLabels();
     // Evidence of two jobs, mixed, would name anybody.
     for (const int rank : contested_) evidence_.ranks.erase(rank);
     std::size_t processes = 0;
@@ -175,12 +176,17 @@ class Joined {
     if (emptied)
       Note(worker, StrCat("its files are not kept, because the job's have more than ",
                           kMaxKeptBytes >> 20, " MiB"));
-    int process = 0;
+  }
+
+  void AddLabels() {
+    std::vector<int> processes(order_.workers.size(), 0);  // How many are named of each worker.
     for (auto& [rank, one] : evidence_.ranks) {
-      if (!Owns(index, rank)) continue;
-      ShiftOwnJob(shifts_[index], one);
+      const auto owner = owners_.find(rank);
+      if (owner == owners_.end()) continue;
+      const WorkerEvidence& worker = order_.workers[owner->second];
+      ShiftOwnJob(shifts_[owner->second], one);
       one.label = worker.pod.empty() ? worker.name : worker.pod;
-      if (worker.processes > 1) one.label += StrCat(", process ", process++);
+      if (worker.processes > 1) one.label += StrCat(", process ", processes[owner->second]++);
     }
   }
 

@@ -117,6 +117,7 @@ class Adopter {
   FlightRecord Build(const CollectiveRecord& record) {
     FlightRecord flight{.version = "nccl"};
     texts_.clear();
+    groups_.clear();
     TextIndex("", flight);
     for (const CommunicatorRecord& group : record.communicators) {
       AddCalls(group, flight);
@@ -154,15 +155,18 @@ class Adopter {
 
   void AddCalls(const CommunicatorRecord& group, FlightRecord& flight) {
     if (group.calls.empty()) return;
-    const Members& members = members_.at(group.id);
-    FlightGroup made{.name = group.id, .desc = group.name};
-    if (static_cast<int>(members.job_ranks.size()) == members.size) {
-      for (const auto& [in_group, rank] : members.job_ranks) made.ranks.push_back(rank);
-      std::sort(made.ranks.begin(), made.ranks.end());
+    const auto [at, added] = groups_.try_emplace(group.id);
+    if (added) {
+      const Members& members = members_.at(group.id);
+      FlightGroup made{.name = group.id, .desc = group.name};
+      if (static_cast<int>(members.job_ranks.size()) == members.size) {
+        for (const auto& [in_group, rank] : members.job_ranks) made.ranks.push_back(rank);
+        std::sort(made.ranks.begin(), made.ranks.end());
+      }
+      at->second = {static_cast<std::uint32_t>(flight.groups.size()), members.BegunByAll()};
+      flight.groups.push_back(std::move(made));
     }
-    const auto index = static_cast<std::uint32_t>(flight.groups.size());
-    flight.groups.push_back(std::move(made));
-    const std::int64_t begun_by_all = members.BegunByAll();
+    const auto [index, begun_by_all] = at->second;
     for (const CollectiveRow& row : group.calls) {
       flight.entries.push_back(
           {.group = index,
@@ -207,7 +211,9 @@ class Adopter {
   }
 
   std::map<std::string, Members> members_{};
-  std::unordered_map<std::string, std::uint32_t> texts_{};  // Numbers of the record being built.
+  // Numbers of the record being built. What all have begun stands beside a group's.
+  std::unordered_map<std::string, std::uint32_t> texts_{};
+  std::map<std::string, std::pair<std::uint32_t, std::int64_t>> groups_{};
 };
 
 // Replaces the records of one look.
@@ -230,7 +236,7 @@ bool LooksLikeCollectives(std::string_view bytes) {
 absl::StatusOr<CollectiveRecord> ReadCollectives(std::string_view bytes) {
   if (bytes.size() > kMaxDumpBytes)
     return absl::DataLossError(StrCat("it has more than ", kMaxDumpBytes, " bytes"));
-  const CollectiveJson json = ReadJson(bytes, {.max_depth = 6});
+  const CollectiveJson json = ReadJson(bytes, {.max_depth = 6, .max_values = kMaxJsonValues});
   if (json.is_discarded() || !json.is_object()) return absl::DataLossError("it is not JSON");
   if (IntegerAt(Member(json, "strobe_collectives"), 0, kMostNumber) != 1)
     return absl::DataLossError("it is of another version");

@@ -42,7 +42,7 @@ std::string_view DigitsAt(std::string_view name, std::size_t at) {
 absl::StatusOr<EvidenceJson> ReadFacts(std::string_view bytes) {
   if (bytes.size() > kMaxFactBytes)
     return absl::DataLossError(StrCat("it has more than ", kMaxFactBytes, " bytes"));
-  EvidenceJson json = ReadJson(bytes, {.max_depth = 6});
+  EvidenceJson json = ReadJson(bytes, {.max_depth = 6, .max_values = kMaxJsonValues});
   if (json.is_discarded()) return absl::DataLossError("it is not JSON");
   return json;
 }

@@ -45,9 +45,10 @@ std::string SiteText(const DumpValue* frames) {
     const DumpValue* name = frame.Find("name");
     const DumpValue* line = frame.Find("line");
     if (file == nullptr || name == nullptr || line == nullptr) continue;
-    if (Contains(file->text, "/torch/") || file->text.empty()) continue;
-    return StrCat(file->text.substr(0, kMaxText), ":", line->number, " in ",
-                  name->text.substr(0, kMaxText));
+    // A dump may name one long text as each of its frames.
+    const std::string_view path = file->text.substr(0, kMaxText);
+    if (Contains(path, "/torch/") || path.empty()) continue;
+    return StrCat(path, ":", line->number, " in ", name->text.substr(0, kMaxText));
   }
   return "";
 }
@@ -56,7 +57,9 @@ std::int64_t NumberOf(const DumpValue* value) {
   if (value == nullptr) return 0;
   if (!value->is(Kind::kText)) return value->number;
   std::int64_t number = 0;  // Some versions of the JSON form have numbers as texts.
-  std::from_chars(value->text.data(), value->text.data() + value->text.size(), number);
+  constexpr std::size_t kMaxDigits = 20;
+  const std::string_view digits = value->text.substr(0, kMaxDigits);
+  std::from_chars(digits.data(), digits.data() + digits.size(), number);
   return number;
 }
 

@@ -384,7 +384,7 @@ DumpValue ValueOf(const Json& json) {
 absl::StatusOr<FlightRecord> ReadFlightJson(std::string_view text) {
   if (text.size() > kMaxJsonBytes)
     return absl::DataLossError(StrCat("the dump has more than ", kMaxJsonBytes, " bytes"));
-  Json json = ReadJson(text, {.max_depth = kMaxJsonDepth});
+  Json json = ReadJson(text, {.max_depth = kMaxJsonDepth, .max_values = kMaxJsonValues});
   if (json.is_discarded()) return absl::DataLossError("the dump is not JSON");
   if (!json.is_object()) return absl::DataLossError("the dump is not a JSON object");
   FlightBuilder builder;

@@ -13,6 +13,8 @@ inline constexpr std::size_t kMaxDumpBytes = std::size_t{32} << 20;
 inline constexpr std::size_t kMaxEntries = 100'000;
 inline constexpr std::size_t kMaxGroups = 20'000;
 inline constexpr int kMaxRank = 200'000;
+// A file of evidence in JSON has no more.
+inline constexpr std::size_t kMaxJsonValues = 2'000'000;
 
 struct FlightGroup {
   std::string name{}, desc{};

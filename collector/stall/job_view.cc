@@ -128,8 +128,11 @@ class ViewBuilder {
   // larger number counts.
   void AddStatuses(int rank, const FlightRecord& record, Look& look) {
     if (record.entries.empty() ? gloo_ : IsGloo(record)) return;
+    std::map<std::int64_t, std::optional<std::uint32_t>> groups;  // By ordinal.
     for (const FlightStatus& status : record.statuses) {
-      const std::optional<std::uint32_t> group = GroupOfId(rank, status.pg_id);
+      const auto [at, added] = groups.try_emplace(status.pg_id);
+      if (added) at->second = GroupOfId(rank, status.pg_id);
+      const std::optional<std::uint32_t> group = at->second;
       if (!group) continue;
       Launches& launches = look[{*group, rank}];
       launches.launched = std::max(launches.launched, status.enqueued);

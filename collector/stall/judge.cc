@@ -70,7 +70,10 @@ class Judge {
       verdict.looked_at.stacks += one.stacks ? 1 : 0;
       verdict.looked_at.states += one.state != ProcessState::kUnknown ? 1 : 0;
     }
-    for (Culprit& culprit : verdict.culprits) Describe(culprit, verdict);
+    // To describe each of thousands would take long, and nobody reads it.
+    constexpr std::size_t kMaxDescribed = 64;
+    for (std::size_t i = 0; i < std::min(verdict.culprits.size(), kMaxDescribed); ++i)
+      Describe(verdict.culprits[i], verdict);
     AddWaiters(verdict);
     return verdict;
   }
@@ -201,6 +204,7 @@ class Judge {
   Verdict JudgeClashes() const {
     std::set<int> odd, undecided;
     Confidence confidence = Sure();
+    const Siblings siblings(evidence_, view_, graph_);
     for (const auto& [key, launched] : graph_.clashes) {
       std::map<std::string, std::vector<int>> sides;
       for (const auto& [rank, op] : launched) sides[op.signature()].push_back(rank);
@@ -212,9 +216,7 @@ class Judge {
       }
       std::set<int> minority, against_siblings;
       const std::string sibling =
-          with_most < 2
-              ? ""
-              : SiblingOp(evidence_, view_, view_.groups[key.first].desc, key.second, launched);
+          with_most < 2 ? "" : siblings.OpOf(view_.groups[key.first].desc, key.second, launched);
       for (const auto& [rank, op] : launched) {
         if (sides[op.signature()].size() < most) minority.insert(rank);
         if (!sibling.empty() && op.op() != sibling) against_siblings.insert(rank);

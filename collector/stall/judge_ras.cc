@@ -61,12 +61,16 @@ bool Moved(const RasReport& before, const RasReport& after) {
   return false;
 }
 
+// How many ranks the job has: as many as the largest communicator, if nothing else tells.
+int WorldOf(const RasReport& report, int world) {
+  if (world > 0) return world;
+  for (const RasCommunicator& one : report.communicators) world = std::max(world, one.size);
+  return world;
+}
+
 // Ranks of the communicator of all ranks are those of the job.
-bool IsWholeJob(const RasReport& report, const RasCommunicator& communicator, int world) {
-  if (world > 0) return communicator.size == world;
-  return communicator.size > 0 &&
-         std::all_of(report.communicators.begin(), report.communicators.end(),
-                     [&](const RasCommunicator& one) { return one.size <= communicator.size; });
+bool IsWholeJob(const RasCommunicator& communicator, int world) {
+  return world > 0 && communicator.size == world;
 }
 
 std::string NameOfRank(const RasCommunicator& communicator, int rank) {
@@ -86,7 +90,7 @@ std::optional<Verdict> JudgeMissing(const RasReport& report, int world) {
       Verdict verdict{.kind = dead ? StallClass::kGone : StallClass::kSilent,
                       .confidence = Confidence::kProbably};
       std::vector<std::string> names;
-      const bool whole = IsWholeJob(report, communicator, world);
+      const bool whole = IsWholeJob(communicator, world);
       for (const RasMissing& missing : communicator.missing) {
         if (missing.dead != dead) continue;
         names.push_back(StrCat("rank ", missing.rank));
@@ -112,28 +116,29 @@ Verdict JudgeByRas(const JobEvidence& evidence) {
   }
   const RasReport& last = evidence.ras.back();
   const bool twice = evidence.ras.size() > 1;
-  if (std::optional<Verdict> missing = JudgeMissing(last, evidence.world)) return *missing;
+  const int world = WorldOf(last, evidence.world);
+  if (std::optional<Verdict> missing = JudgeMissing(last, world)) return *missing;
   if (twice && Moved(evidence.ras[evidence.ras.size() - 2], last)) {
     verdict.kind = StallClass::kProgressing;
     verdict.confidence = Confidence::kFirm;
     verdict.reason = "collectives were launched between RAS's two answers";
     return verdict;
   }
+  constexpr std::size_t kMaxNames = 3;
   std::vector<std::string> names;
   std::set<int> ranks;
   for (const RasCommunicator& communicator : last.communicators) {
     for (const int rank : BehindIn(communicator)) {
-      names.push_back(NameOfRank(communicator, rank));
-      if (IsWholeJob(last, communicator, evidence.world)) ranks.insert(rank);
+      if (names.size() < kMaxNames)
+        names.push_back(NameOfRank(communicator, rank));
+      else if (names.size() == kMaxNames)
+        names.emplace_back("others");
+      if (IsWholeJob(communicator, world)) ranks.insert(rank);
     }
   }
   if (names.empty()) {
     verdict.reason = "RAS counts as many collectives on all ranks; ask for Flight Recorder's dumps";
     return verdict;
-  }
-  if (names.size() > 3) {
-    names.resize(3);
-    names.emplace_back("others");
   }
   verdict.reason = StrCat("by RAS's counts ", Join(names, "; "), " launched less than others",
                           twice ? "" : "; a job that runs looks so too: ask RAS twice");

@@ -5,6 +5,7 @@
 #include <limits>
 #include <map>
 
+#include "collector/stall/flight_record.h"
 #include "collector/stall/text_pieces.h"
 #include "common/base/strings.h"
 #include "common/text/json.h"
@@ -12,6 +13,9 @@
 namespace strobe::stall {
 
 namespace {
+
+// RAS repeats the text before its ranks for none of them, and a report does for each.
+constexpr std::size_t kMaxRasText = 300;
 
 // The words of a line, of which a text of RAS has less than 20.
 std::vector<std::string_view> WordsOf(std::string_view line) {
@@ -102,13 +106,13 @@ class RasText {
       report_.timeouts = count;
     if (section_ != Section::kCommunicator) return;
     if (words.size() > 5 && Contains(line, "ranks have different") && words[5] == "operation")
-      op_ = words[4];
+      op_ = words[4].substr(0, kMaxRasText);
     else if (words[0] == "Rank" && words.size() > 2)
       AddRank(line, words);
     else if (words.size() > 2 && words[1] == "ranks" && ToRank(words[0], count))
       AddMany(line, words, count);
     else if (Contains(line, " error"))
-      trouble_ = line.substr(2);
+      trouble_ = line.substr(2, kMaxRasText);
   }
 
   // "  26 ranks have launched up to operation 6650"
@@ -118,7 +122,7 @@ class RasText {
     if (Contains(line, " not launched any ")) {
       many_ = 0;
     } else if (!Contains(line, " launched up to operation ") || !ToNumber(words.back(), many_)) {
-      trouble_ = line.substr(std::min(line.find("ranks ") + 6, line.size()));
+      trouble_ = line.substr(std::min(line.find("ranks ") + 6, line.size()), kMaxRasText);
       return;
     }
     report_.communicators[communicator_].usual.push_back(
@@ -275,8 +279,9 @@ std::string WithCommas(std::string_view text) {
 }
 
 absl::StatusOr<RasReport> ReadRasJson(std::string_view text) {
-  RasJson json = ReadJson(text, {.max_depth = 8});
-  if (json.is_discarded()) json = ReadJson(WithCommas(text), {.max_depth = 8});
+  RasJson json = ReadJson(text, {.max_depth = 8, .max_values = kMaxJsonValues});
+  if (json.is_discarded())
+    json = ReadJson(WithCommas(text), {.max_depth = 8, .max_values = kMaxJsonValues});
   if (json.is_discarded())
     return absl::DataLossError("RAS's answer is not JSON, or was cut off; ask RAS again");
   if (!json.is_object() || !json.contains("nccl_version") || !json.contains("communicators"))

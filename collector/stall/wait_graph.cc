@@ -2,12 +2,16 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <string_view>
+#include <unordered_map>
 
 namespace strobe::stall {
 namespace {
 
 // Bounds of the search for skipped collectives: those next to the gap tell.
-constexpr std::size_t kMaxSuspects = 64, kMaxLater = 64;
+constexpr std::size_t kMaxSuspects = 64, kMaxLacked = 64, kMaxLater = 64;
+// How many calls of other groups are compared with a clash.
+constexpr std::size_t kMaxVotes = 256;
 
 // A wait that is over in the second look was none.
 bool StillWaits(const JobView& view, std::uint32_t group, int rank, std::int64_t seq) {
@@ -39,45 +43,80 @@ class GraphBuilder {
       return position(a) < position(b);
     });
     for (const Wait& wait : graph_.waits) {
-      for (const int member : view_.groups[wait.group].ranks) {
-        if (member != wait.waiter) AddEdge(wait, member);
+      for (Member& member : MembersOf(wait.group)) {
+        if (member.rank != wait.waiter) AddEdge(wait, member);
+      }
+    }
+    for (const auto& [group, members] : members_) {
+      for (const Member& member : members) {
+        if (member.blamed > 0) graph_.blamed[member.rank] += member.blamed;
       }
     }
     return std::move(graph_);
   }
 
  private:
+  // Each of thousands of ranks may wait for all others, so that an edge must cost little.
+  struct Member {
+    int rank = 0;
+    bool dark = false, silent = false;  // Silent: nothing is known of its collectives.
+    bool waits = false, tells_all = false;
+    const Launches* launches = nullptr;
+    std::size_t blamed = 0;
+  };
+
+  std::vector<Member>& MembersOf(std::uint32_t group) {
+    const auto [at, added] = members_.try_emplace(group);
+    if (!added) return at->second;
+    for (const int rank : view_.groups[group].ranks) {
+      const auto evidence = evidence_.ranks.find(rank);
+      Member member{.rank = rank, .dark = view_.dark.contains(rank)};
+      member.silent = evidence == evidence_.ranks.end() || !evidence->second.flight || member.dark;
+      if (!member.silent) {
+        member.launches = view_.Find(view_.first, group, rank);
+        member.waits = waiting_in_.contains({group, rank});
+        member.tells_all = member.launches != nullptr || TellsAllOf(rank, *evidence->second.flight);
+      }
+      at->second.push_back(member);
+    }
+    return at->second;
+  }
+
   // One that is in a group only by its own word is of another attempt, or lies.
   bool IsMember(std::uint32_t group, int rank) const {
     const std::vector<int>& ranks = view_.groups[group].ranks;
     return std::binary_search(ranks.begin(), ranks.end(), rank);
   }
 
-  void AddEdge(const Wait& wait, int member) {
-    const auto evidence = evidence_.ranks.find(member);
-    if (evidence == evidence_.ranks.end() || !evidence->second.flight ||
-        view_.dark.contains(member)) {
-      graph_.waits_for_dark = graph_.waits_for_dark || view_.dark.contains(member);
-      ++graph_.blamed[member];
+  void AddEdge(const Wait& wait, Member& member) {
+    if (member.silent) {
+      graph_.waits_for_dark = graph_.waits_for_dark || member.dark;
+      ++member.blamed;
       return;
     }
-    const Launches* launches = view_.Find(view_.first, wait.group, member);
-    if (launches == nullptr && !TellsAllOf(member, *evidence->second.flight)) return;
+    if (!member.tells_all) return;
+    const Launches* launches = member.launches;
     if (launches == nullptr || launches->launched < wait.seq) {
-      graph_.lacks[member].push_back(wait);
-      ++graph_.blamed[member];
+      graph_.lacks[member.rank].push_back(wait);
+      ++member.blamed;
       return;
     }
     const auto own = launches->open.find(wait.seq);
-    if (own != launches->open.end() && waiting_in_.contains({wait.group, member})) {
-      if (own->second.signature() == wait.op.signature()) return;
+    if (own != launches->open.end() && member.waits) {
+      if (SignatureOf(own->second) == SignatureOf(wait.op)) return;
       std::map<int, OpenOp>& clash = graph_.clashes[{wait.group, wait.seq}];
-      clash[member] = own->second;
+      clash[member.rank] = own->second;
       clash[wait.waiter] = wait.op;
     } else if (launches->finished >= wait.seq) {
       std::vector<Wait>& lags = graph_.lags[wait.waiter];
       if (lags.empty() || lags.back().group != wait.group) lags.push_back(wait);
     }
+  }
+
+  const std::string& SignatureOf(const OpenOp& op) {
+    const auto [at, added] = signatures_.try_emplace(op.entry);
+    if (added) at->second = op.signature();
+    return at->second;
   }
 
   bool TellsAllOf(int rank, const FlightRecord& record) {
@@ -91,6 +130,8 @@ class GraphBuilder {
   WaitGraph graph_{};
   std::set<std::pair<std::uint32_t, int>> waiting_in_{};
   std::map<int, bool> tells_all_{};
+  std::map<std::uint32_t, std::vector<Member>> members_{};
+  std::unordered_map<const FlightEntry*, std::string> signatures_{};
 };
 
 // The order in which a rank launched its collectives, each known by its group's description, which
@@ -121,18 +162,21 @@ bool AllLaunchedBefore(const std::map<int, LaunchOrder>& orders, int except,
   return any;
 }
 
-bool Skipped(const std::map<int, LaunchOrder>& orders, int rank, const LaunchKey& lacked) {
+// Did the rank leave out one of these collectives?
+bool SkippedAny(const std::map<int, LaunchOrder>& orders, int rank,
+                const std::set<LaunchKey>& lacked) {
   const auto own = orders.find(rank);
   if (own == orders.end()) return false;
-  const auto before = own->second.find({lacked.first, lacked.second - 1});
-  std::vector<std::pair<std::size_t, LaunchKey>> later;
-  for (const auto& [key, at] : own->second) {
-    if (before == own->second.end() || at > before->second) later.emplace_back(at, key);
-  }
-  std::sort(later.begin(), later.end());
-  if (later.size() > kMaxLater) later.resize(kMaxLater);
-  return std::any_of(later.begin(), later.end(), [&](const auto& one) {
-    return AllLaunchedBefore(orders, rank, lacked, one.second);
+  std::map<std::size_t, const LaunchKey*> launched;
+  for (const auto& [key, at] : own->second) launched[at] = &key;
+  return std::any_of(lacked.begin(), lacked.end(), [&](const LaunchKey& key) {
+    const auto before = own->second.find({key.first, key.second - 1});
+    auto later =
+        before == own->second.end() ? launched.begin() : launched.upper_bound(before->second);
+    for (std::size_t i = 0; i < kMaxLater && later != launched.end(); ++i, ++later) {
+      if (AllLaunchedBefore(orders, rank, key, *later->second)) return true;
+    }
+    return false;
   });
 }
 
@@ -153,34 +197,51 @@ std::vector<int> SkippersOf(const JobEvidence& evidence, const JobView& view,
   for (const auto& [rank, waits] : graph.lacks) {
     if (++suspects > kMaxSuspects) break;
     std::set<LaunchKey> lacked;
-    for (const Wait& wait : waits) lacked.emplace(view.groups[wait.group].desc, wait.seq);
-    if (std::any_of(lacked.begin(), lacked.end(),
-                    [&, who = rank](const LaunchKey& key) { return Skipped(orders, who, key); }))
-      skippers.push_back(rank);
+    for (const Wait& wait : waits) {
+      lacked.emplace(view.groups[wait.group].desc, wait.seq);
+      if (lacked.size() == kMaxLacked) break;
+    }
+    if (SkippedAny(orders, rank, lacked)) skippers.push_back(rank);
   }
   return skippers;
 }
 
-std::string SiblingOp(const JobEvidence& evidence, const JobView& view, const std::string& desc,
-                      std::int64_t seq, const std::map<int, OpenOp>& without) {
-  const auto has_any = [&without](const std::vector<int>& ranks) {
-    return std::any_of(ranks.begin(), ranks.end(),
-                       [&without](int rank) { return without.contains(rank); });
-  };
-  std::map<std::pair<std::string, std::string>, bool> apart;  // By name and description.
-  for (const JobGroup& group : view.groups) apart[{group.name, group.desc}] = !has_any(group.ranks);
-  std::map<std::string, std::size_t> votes;
+Siblings::Siblings(const JobEvidence& evidence, const JobView& view, const WaitGraph& graph) {
+  std::map<std::pair<std::string_view, std::string_view>, const JobGroup*> groups;
+  for (const JobGroup& group : view.groups) groups[{group.name, group.desc}] = &group;
+  for (const auto& [key, launched] : graph.clashes)
+    launches_[{view.groups[key.first].desc, key.second}];
   for (const auto& [rank, one] : evidence.ranks) {
-    if (!one.flight || without.contains(rank)) continue;
+    if (!one.flight) continue;
     for (const FlightEntry& entry : one.flight->entries) {
       const FlightGroup& group = one.flight->groups[entry.group];
-      if (entry.seq == seq && group.desc == desc && apart[{group.name, group.desc}])
-        ++votes[one.flight->op(entry)];
+      const auto clash = launches_.find({group.desc, entry.seq});
+      if (clash == launches_.end()) continue;
+      const auto known = groups.find({group.name, group.desc});
+      if (known != groups.end())
+        clash->second.push_back({known->second, rank, &one.flight->op(entry)});
     }
+  }
+}
+
+std::string Siblings::OpOf(const std::string& desc, std::int64_t seq,
+                           const std::map<int, OpenOp>& without) const {
+  const auto found = launches_.find({desc, seq});
+  if (found == launches_.end()) return "";
+  std::map<std::string_view, std::size_t> votes;
+  std::size_t looks = 0;
+  for (const Launch& launch : found->second) {
+    if (++looks > kMaxVotes) break;
+    const std::vector<int>& ranks = launch.group->ranks;
+    const bool apart = !without.contains(launch.rank) &&
+                       std::none_of(without.begin(), without.end(), [&ranks](const auto& one) {
+                         return std::binary_search(ranks.begin(), ranks.end(), one.first);
+                       });
+    if (apart) ++votes[*launch.op];
   }
   const auto most = std::max_element(
       votes.begin(), votes.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
-  return most == votes.end() ? "" : most->first;
+  return most == votes.end() ? "" : std::string(most->first);
 }
 
 }  // namespace strobe::stall

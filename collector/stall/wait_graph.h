@@ -39,9 +39,23 @@ WaitGraph GraphOf(const JobEvidence& evidence, const JobView& view);
 std::vector<int> SkippersOf(const JobEvidence& evidence, const JobView& view,
                             const WaitGraph& graph);
 
-// The call that groups of the same description, without these ranks, launched under this number;
-// empty if there is none.
-std::string SiblingOp(const JobEvidence& evidence, const JobView& view, const std::string& desc,
-                      std::int64_t seq, const std::map<int, OpenOp>& without);
+// What groups of the same description launched under the numbers of the graph's clashes. Points
+// into all three.
+class Siblings {
+ public:
+  Siblings(const JobEvidence& evidence, const JobView& view, const WaitGraph& graph);
+  // The call of groups without these ranks; empty if there is none.
+  std::string OpOf(const std::string& desc, std::int64_t seq,
+                   const std::map<int, OpenOp>& without) const;
+
+ private:
+  struct Launch {
+    const JobGroup* group;
+    int rank;
+    const std::string* op;
+  };
+
+  std::map<std::pair<std::string, std::int64_t>, std::vector<Launch>> launches_{};
+};
 
 }  // namespace strobe::stall

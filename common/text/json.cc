@@ -51,10 +51,11 @@ class PartsReader final : public nlohmann::json_sax<Json> {
   template <typename Value>
   bool Add(Value&& value) {
     if (!Skips()) Put(Json(std::forward<Value>(value)));
-    return true;
+    return values_ <= parts_.max_values;
   }
 
   Json& Put(Json value) {
+    ++values_;
     if (open_.empty()) return root_ = std::move(value);
     Json& parent = *open_.back();
     if (parent.is_object()) return *member_ = std::move(value);
@@ -74,7 +75,7 @@ class PartsReader final : public nlohmann::json_sax<Json> {
       path_.resize(open_.size());
       path_.back().clear();
     }
-    return true;
+    return values_ <= parts_.max_values;
   }
 
   bool End() {
@@ -88,6 +89,7 @@ class PartsReader final : public nlohmann::json_sax<Json> {
   }
 
   const JsonParts& parts_;
+  std::size_t values_ = 0;
   Json root_ = Json(Json::value_t::discarded);
   // Objects and lists that have not ended, outermost first. A list grows only while it is the last
   // of them, so none of them moves.

@@ -233,6 +233,21 @@ TEST_F(StallReportTest, ReplicasWaitForTheirOwnRanksOnly) {
   EXPECT_EQ(report.culprits[0].rank, 2);
 }
 
+TEST_F(StallReportTest, LabelsTheRanksOfThousandsOfWorkers) {
+  std::string states;
+  for (int rank = 0; rank < 150'000; ++rank)
+    states += StrCat(states.empty() ? "" : ",", "\"", rank, "\":\"S\"");
+  JobEvidenceOrder order = OrderOf("w4_sleep");
+  for (WorkerEvidence& worker : order.workers) worker.files.clear();
+  order.workers[0].files.emplace_back().set_name("processes.json");
+  order.workers[0].files[0].set_content(
+      StrCat("{\"world\": 150000, \"process_states\": {", states, "}}"));
+  order.workers.resize(4000, order.workers[1]);
+  const stall::JobEvidence evidence = JoinEvidence(order);
+  ASSERT_EQ(evidence.ranks.size(), 150'000u);
+  EXPECT_EQ(evidence.ranks.at(149'999).label, "llm-0");
+}
+
 TEST_F(StallReportTest, FilesOfLargeJobsAreReadButNotKept) {
   JobEvidenceOrder order = OrderOf("w4_gil");
   v1::EvidenceFile& large = order.workers[1].files.emplace_back();

@@ -169,5 +169,17 @@ TEST(CollectiveRecord, DamagedOnesAreRefused) {
   EXPECT_EQ(odd->communicators.at(1).calls.at(1).number, 0);
 }
 
+TEST(CollectiveRecord, OneCommunicatorIsOneGroup) {
+  RecordJson file = {{"strobe_collectives", 1}, {"whole", true}};
+  file["communicators"] = RecordJson::array();
+  for (int i = 1; i <= 3; ++i) file["communicators"].push_back(Group("7", 0, 1, List({Call(i)})));
+  JobEvidence evidence;
+  ASSERT_TRUE(AddEvidence("0.a.nccl", file.dump(), evidence).ok());
+  const JobEvidence adopted = WithCollectives(evidence);
+  ASSERT_TRUE(adopted.ranks.at(0).flight.has_value());
+  EXPECT_EQ(adopted.ranks.at(0).flight->groups.size(), 1u);
+  EXPECT_EQ(adopted.ranks.at(0).flight->entries.size(), 3u);
+}
+
 }  // namespace
 }  // namespace strobe::stall

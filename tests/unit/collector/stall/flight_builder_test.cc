@@ -88,6 +88,25 @@ TEST(FlightBuilder, BoundsTheRanksThatGroupsRepeat) {
   EXPECT_THAT(MessageOf(record.status()), testing::HasSubstr("more than 4 MiB"));
 }
 
+// A dump may have one long text, and name it again and again.
+TEST(FlightBuilder, LooksAtTheBeginOfLongTextsOnly) {
+  const std::string path = std::string(10'000'000, 'x') + "/torch/", digits(10'000'000, '0');
+  DumpValue frames = DumpValue::Empty(DumpValue::Kind::kList);
+  frames.items.push_back(BuiltDict({{"filename", DumpValue::Text(path)},
+                                    {"name", DumpValue::Text("step")},
+                                    {"line", DumpValue::Number(7)}}));
+  DumpValue entry = BuiltEntry("1");
+  entry.items.push_back(DumpValue::Text("frames"));
+  entry.items.push_back(std::move(frames));
+  entry.items[3] = DumpValue::Text(digits);
+  FlightBuilder builder;
+  for (int i = 0; i < 10'000; ++i) ASSERT_TRUE(builder.AddEntry(entry).ok());
+  const auto record = builder.Finish(BuiltDict({{"version", DumpValue::Text("2.10")}}));
+  ASSERT_TRUE(record.ok()) << record.status();
+  EXPECT_EQ(record->entries[0].seq, 0);
+  EXPECT_EQ(record->site(record->entries[0]), std::string(600, 'x'));
+}
+
 TEST(RanksOfText, TakesNumbersThatCanBeRanks) {
   EXPECT_EQ(RanksOfText("[0, 1, 5]"), (std::vector<int>{0, 1, 5}));
   EXPECT_EQ(RanksOfText("[5,1,1, -3, 99999999999, x7]"), (std::vector<int>{1, 5, 7}));

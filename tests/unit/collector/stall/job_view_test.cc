@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include "common/base/strings.h"
 #include "tests/fakes/standing_job.h"
 
 namespace strobe::stall {
@@ -83,6 +84,22 @@ TEST(TellsAll, UnlessOnlyActiveCollectivesWereDumped) {
   FlightRecord whole = Nccl(4);
   whole.entries = {{.op = 1, .seq = 5, .finished = true}};
   EXPECT_TRUE(TellsAll(whole));
+}
+
+TEST(JobView, TakesManyCountsOfOneOrdinal) {
+  FlightRecord counts = Nccl(4), groups = Nccl(0);
+  counts.statuses.assign(100'000, counts.statuses[0]);
+  groups.groups.clear();
+  for (int group = 0; group < 20'000; ++group) {
+    groups.groups.push_back({.name = StrCat(group), .desc = "TP", .ranks = {0, 1}});
+    groups.entries.push_back(
+        {.group = static_cast<std::uint32_t>(group), .op = 1, .pg_id = 7, .seq = 1});
+  }
+  JobEvidence evidence;
+  evidence.ranks[0].flight = counts;
+  evidence.ranks[1].flight = groups;
+  const JobView view = ViewOf(evidence);
+  EXPECT_EQ(view.Find(view.first, 0, 0), nullptr) << "nothing tells which group it is";
 }
 
 }  // namespace

@@ -52,6 +52,18 @@ TEST(JudgeByRas, TellsOfProcessesThatDoNotAnswer) {
   EXPECT_EQ(JudgeByRas(evidence).confidence, Confidence::kCannotTell);
 }
 
+TEST(JudgeByRas, TakesManyRanksAndCommunicators) {
+  std::vector<std::int64_t> counts(200'000, 30);
+  counts[0] = 31;
+  JobEvidence evidence;
+  evidence.ras = {Report(counts)};
+  for (int i = 0; i < 100'000; ++i)
+    evidence.ras[0].communicators.push_back({.hash = std::to_string(i), .size = 2});
+  const std::string reason = JudgeByRas(evidence).reason;
+  EXPECT_THAT(reason, testing::HasSubstr("rank 3 of communicator 00000000000000ff (200000 ranks); "
+                                         "others launched less"));
+}
+
 TEST(RasAgrees, ByTheRanksNumberInItsGroup) {
   const Collective collective{.op = "all_reduce", .ranks = {4, 5, 6, 7}};
   EXPECT_TRUE(RasAgrees({Report({31, 31, 30, 31})}, 6, collective));

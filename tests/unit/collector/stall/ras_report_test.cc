@@ -219,5 +219,16 @@ TEST(WithCommas, PutsOnlyWhatIsForgotten) {
     EXPECT_EQ(WithCommas(whole), whole);
 }
 
+TEST(RasText, KeepsTheBeginOfWhatIsSaidOfManyRanks) {
+  std::string text = StrCat("NCCL version 2.24.3\n#0-0 (cf264af53edbe986) MISMATCH\n  ",
+                            std::string(300'000, 'x'), " error\n");
+  for (int rank = 0; rank < 20'000; ++rank)
+    text += StrCat("  Rank ", rank, " -- GPU 0 managed by process 1 on node n\n");
+  const auto report = ReadRasReport(text);
+  ASSERT_TRUE(report.ok()) << report.status();
+  ASSERT_EQ(report->communicators.at(0).ranks.size(), 20'000u);
+  EXPECT_EQ(report->communicators[0].ranks.back().trouble, std::string(300, 'x'));
+}
+
 }  // namespace
 }  // namespace strobe::stall

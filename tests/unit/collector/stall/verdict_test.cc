@@ -95,6 +95,14 @@ TEST(VerdictJson, HasTheSame) {
   EXPECT_EQ(json["text"], VerdictText(OneCulprit()));
 }
 
+TEST(VerdictJson, ListsTheFirstOfVeryManyMembers) {
+  Verdict verdict = OneCulprit();
+  verdict.culprits[0].blocked_on->ranks.resize(100'000);
+  const auto json = nlohmann::json::parse(VerdictJson(verdict, 2))["culprits"][0]["blockedOn"];
+  EXPECT_EQ(json["ranks"].size(), 1024u);
+  EXPECT_EQ(json["members"], 100'000);
+}
+
 TEST(RanksText, PutsNeighboursTogether) {
   EXPECT_EQ(RanksText({}), "");
   EXPECT_EQ(RanksText({3}), "3");

@@ -64,5 +64,49 @@ TEST(WaitGraph, SeesThatItWaitsForARankWithoutEvidence) {
   EXPECT_TRUE(GraphOf(evidence, view).waits_for_dark);
 }
 
+TEST(WaitGraph, TakesThousandsThatWaitForEachOther) {
+  FlightRecord record = Waiting(1);
+  for (int rank = 3; rank < 3000; ++rank) record.groups[0].ranks.push_back(rank);
+  std::string shape = "[";
+  for (int i = 0; i < 150; ++i) shape += "[64], ";
+  record.texts.push_back(shape + "]");
+  record.entries[0].shape = 3;
+  const JobEvidence evidence = Job(std::vector<FlightRecord>(3000, record));
+  const WaitGraph graph = GraphOf(evidence, ViewOf(evidence));
+  EXPECT_EQ(graph.waiting.size(), 3000u);
+  EXPECT_TRUE(graph.clashes.empty());
+}
+
+// A record with many groups, in each of which one call is open.
+FlightRecord WaitingInMany(int groups, const char* op, int first = 0) {
+  FlightRecord record{.version = "2.10", .texts = {"", op}};
+  for (int group = first; group < first + groups; ++group) {
+    record.groups.push_back({std::to_string(group), "TP" + std::to_string(group), {0, 1}});
+    record.entries.push_back(
+        {.group = static_cast<std::uint32_t>(group - first), .op = 1, .seq = 1});
+  }
+  return record;
+}
+
+TEST(WaitGraph, TakesClashesInManyGroups) {
+  const JobEvidence evidence =
+      Job({WaitingInMany(20'000, "gloo:barrier"), WaitingInMany(20'000, "gloo:all_reduce")});
+  const JobView view = ViewOf(evidence);
+  const WaitGraph graph = GraphOf(evidence, view);
+  ASSERT_EQ(graph.clashes.size(), 20'000u);
+  const Siblings siblings(evidence, view, graph);
+  for (const auto& [key, launched] : graph.clashes)
+    EXPECT_EQ(siblings.OpOf(view.groups[key.first].desc, key.second, launched), "");
+}
+
+TEST(WaitGraph, LooksForSkippersAmongManyGroups) {
+  const JobEvidence evidence = Job(
+      {WaitingInMany(20'000, "gloo:barrier"), WaitingInMany(20'000, "gloo:all_reduce", 20'000)});
+  const JobView view = ViewOf(evidence);
+  const WaitGraph graph = GraphOf(evidence, view);
+  EXPECT_EQ(graph.lacks.at(0).size(), 20'000u);
+  EXPECT_TRUE(SkippersOf(evidence, view, graph).empty());
+}
+
 }  // namespace
 }  // namespace strobe::stall

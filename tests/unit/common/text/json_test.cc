@@ -109,5 +109,13 @@ TEST(ReadJson, SixteenTimesAsManyObjectsTakeAboutSixteenTimesAsLong) {
   EXPECT_LT(many, 80 * few) << "it was 256 times as long";
 }
 
+TEST(ReadJson, BoundsTheValues) {
+  const std::string text = R"({"a": [1, 2, {"b": 3}]})";
+  EXPECT_FALSE(ReadJson(text, {.max_values = 6}).is_discarded());
+  EXPECT_TRUE(ReadJson(text, {.max_values = 5}).is_discarded());
+  EXPECT_FALSE(ReadJson(text, {.max_depth = 1, .max_values = 1}).is_discarded())
+      << "those left out do not count";
+}
+
 }  // namespace
 }  // namespace strobe
