@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <map>
+#include <set>
 
 #include "common/base/hash.h"
 #include "common/base/strings.h"
@@ -26,6 +28,9 @@ using kube::FindBy;
 using kube::Member;
 using kube::TextOf;
 
+// The API server has not checked the pod yet, and passes on 4 KiB of warnings at most.
+constexpr std::size_t kMaxContainers = 1000, kMaxWarnings = 16;
+
 // Returns the indices of the trainers: the containers that an annotation names, otherwise those
 // that ChooseTrainers selects.
 std::vector<std::size_t> Trainers(const Json& pod, std::vector<std::string>& warnings) {
@@ -34,13 +39,16 @@ std::vector<std::size_t> Trainers(const Json& pod, std::vector<std::string>& war
   const std::string named = kube::TextOf(kube::Member(kube::Member(pod, "metadata"), "annotations"),
                                          kube::kContainersAnnotation);
   if (!named.empty()) {
+    std::map<std::string, std::size_t> index_of;
+    for (std::size_t i = 0; i < containers.size(); ++i)
+      index_of.emplace(kube::TextOf(containers[i], "name"), i);
+    std::set<std::string> seen;
     for (const std::string& name : Split(named, ',')) {
-      const std::optional<std::size_t> index = kube::Find(containers, name);
-      const bool again = index && std::find(chosen.begin(), chosen.end(), *index) != chosen.end();
-      if (again) continue;
-      if (index)
-        chosen.push_back(*index);
-      else
+      if (!seen.insert(name).second) continue;
+      const auto found = index_of.find(name);
+      if (found != index_of.end())
+        chosen.push_back(found->second);
+      else if (warnings.size() < kMaxWarnings)
         warnings.push_back(StrCat("strobe.dev/containers: there is no container \"",
                                   CutUtf8(name, 63), "\"; the name is ignored"));
     }
@@ -87,16 +95,14 @@ class Patch {
     operations_.push_back({{"op", "add"}, {"path", path}, {"value", std::move(value)}});
   }
   void EnsureContainer(const std::string& path, Json empty) {
-    if (std::find(made_.begin(), made_.end(), path) != made_.end()) return;
     const Json::json_pointer pointer(path);
     if (pod_.contains(pointer) && !pod_[pointer].is_null()) return;
-    Add(path, std::move(empty));
-    made_.push_back(path);
+    if (made_.insert(path).second) Add(path, std::move(empty));
   }
 
   const Json& pod_;
   Json operations_ = Json::array();
-  std::vector<std::string> made_;
+  std::set<std::string> made_;
 };
 
 void AddVolumes(const Json& spec, const SidecarVolumes& names, const std::string& agent_memory,
@@ -251,6 +257,8 @@ std::string WhyNotInjected(const Json& pod) {
   const Json& spec = kube::Member(pod, "spec");
   if (kube::TextOf(kube::Member(metadata, "labels"), kube::kInjectLabel) == "false")
     return "its label is strobe.dev/inject=false";
+  if (kube::Member(spec, "containers").size() > kMaxContainers)
+    return StrCat("it has more than ", kMaxContainers, " containers");
   if (std::string never = job::WhyNeverInjected(pod); !never.empty()) return never;
   const bool ours =
       !kube::TextOf(kube::Member(metadata, "annotations"), kube::kStatusAnnotation).empty();

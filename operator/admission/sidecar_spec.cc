@@ -188,8 +188,10 @@ std::int64_t GraceSeconds(const Json& spec) {
 }
 
 std::string FreeName(const Json& volumes, const std::string& name) {
+  std::set<std::string> taken;
+  for (const Json& volume : volumes) taken.insert(kube::TextOf(volume, "name"));
   std::string free = name;
-  for (int i = 2; kube::Find(volumes, free); ++i) free = StrCat(name, "-", i);
+  for (int i = 2; taken.contains(free); ++i) free = StrCat(name, "-", i);
   return free;
 }
 

@@ -8,8 +8,8 @@
 namespace strobe::digest {
 namespace {
 
-absl::Status ReadRow(const xplane::Plane& plane, const xplane::Line& line, Gathered& gathered) {
-  const CollectiveStats stats(plane);
+absl::Status ReadRow(const xplane::Plane& plane, const CollectiveStats& stats,
+                     const xplane::Line& line, Gathered& gathered) {
   const std::int64_t origin = OriginOf(line);
   wire::Reader reader(line.bytes);
   while (reader.Next()) {
@@ -42,8 +42,9 @@ bool CollectiveLines::IsMeasured(std::string_view line) {
 
 absl::Status ReadCollectiveRows(const xplane::Plane& plane, Gathered& gathered) {
   const CollectiveLines lines(plane);
+  const CollectiveStats stats(plane);
   for (const xplane::Line& line : plane.lines) {
-    if (lines.Count(line.name)) RETURN_IF_ERROR(ReadRow(plane, line, gathered));
+    if (lines.Count(line.name)) RETURN_IF_ERROR(ReadRow(plane, stats, line, gathered));
   }
   return absl::OkStatus();
 }

@@ -5,6 +5,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "collector/trace/digest/classify.h"
 #include "collector/trace/digest/durations.h"
 #include "collector/trace/xplane/space.h"
@@ -120,7 +121,8 @@ class EventKinds {
   const xplane::Plane& plane_;
   std::vector<EventKind> kinds_{};
   std::vector<Slot> dense_{};  // Profilers number names from 1 on.
-  std::unordered_map<std::int64_t, Slot> sparse_{};
+  // Its hashes cannot be foreseen: a trace may choose ids that collide in a std::unordered_map.
+  absl::flat_hash_map<std::int64_t, Slot> sparse_{};
 };
 
 }  // namespace strobe::digest

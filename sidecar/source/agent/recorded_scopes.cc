@@ -16,6 +16,8 @@ namespace {
 // CUPTI's clock and the ticks agree to a fraction of this. A call that seems to begin this little
 // before its surrounding annotation is moved into it.
 constexpr std::int64_t kClockSlackPs = 2'000'000;
+// How many annotations are tried for a call. Only forged ones are more in so little time.
+constexpr std::ptrdiff_t kMaxLooks = 64;
 
 void AddToLine(const LineEvent& event, xplane::PlaneBuilder& host) {
   const std::int64_t length = event.end_ps - event.begin_ps;
@@ -49,7 +51,8 @@ void AddCalls(const std::vector<HostCall>& calls, std::vector<LineEvent>& events
     auto next =
         std::upper_bound(within.begin(), within.end(), event.begin_ps,
                          [](std::int64_t at, const LineEvent& e) { return at < e.begin_ps; });
-    for (; next != within.end() && next->begin_ps <= event.begin_ps + kClockSlackPs; ++next) {
+    const auto end = next + std::min(kMaxLooks, within.end() - next);
+    for (; next != end && next->begin_ps <= event.begin_ps + kClockSlackPs; ++next) {
       if (next->end_ps >= event.end_ps - kClockSlackPs && next->begin_ps < event.end_ps)
         event.begin_ps = next->begin_ps;
     }

@@ -115,17 +115,26 @@ void MarkFrameworksBeside(std::vector<Announcement>& processes) {
   }
 }
 
-// Removes what a killed process was still writing, ".<process>-*", its socket and its steps. A
+using ProcessNames = std::set<std::string, std::less<>>;
+
+// True for what a killed process was still writing, ".<process>-*", its socket and its steps. A
 // finished trace stays for the capture that asked for it.
-void RemoveLeftovers(DIR* entries, const std::set<std::string>& dead) {
+bool IsLeftover(std::string_view name, const ProcessNames& dead) {
+  for (const std::string_view end : {".sock", ".steps", ".engine"}) {
+    if (name.ends_with(end) && dead.contains(name.substr(0, name.size() - end.size()))) return true;
+  }
+  // A process's name may have dashes too.
+  for (std::size_t at = name.starts_with('.') ? name.find('-') : name.npos; at != name.npos;
+       at = name.find('-', at + 1)) {
+    if (dead.contains(name.substr(1, at - 1))) return true;
+  }
+  return false;
+}
+
+void RemoveLeftovers(DIR* entries, const ProcessNames& dead) {
   rewinddir(entries);
   while (const dirent* entry = readdir(entries)) {
-    const std::string_view name = entry->d_name;
-    const bool is_leftover = std::any_of(dead.begin(), dead.end(), [&](const std::string& process) {
-      return name == process + ".sock" || name == process + ".steps" ||
-             name == process + ".engine" || name.starts_with("." + process + "-");
-    });
-    if (is_leftover) (void)unlinkat(dirfd(entries), entry->d_name, 0);
+    if (IsLeftover(entry->d_name, dead)) (void)unlinkat(dirfd(entries), entry->d_name, 0);
   }
 }
 
@@ -267,7 +276,7 @@ std::vector<Announcement> ReadAnnouncements(const std::string& directory) {
   const FileDescriptor fd(open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   DIR* const entries = fd.get() < 0 ? nullptr : fdopendir(dup(fd.get()));
   if (entries == nullptr) return processes;
-  std::set<std::string> dead;
+  ProcessNames dead;
   while (const dirent* entry = readdir(entries)) {
     const std::string_view name = entry->d_name;
     if (!name.ends_with(kSuffix) || !IsFileName(name)) continue;
@@ -276,7 +285,7 @@ std::vector<Announcement> ReadAnnouncements(const std::string& directory) {
     absl::StatusOr<Announcement> process = ReadOne(name, *file);
     if (IsAbandoned(*file) || (process.ok() && IsLeftToChild(*process, *file))) {
       (void)unlinkat(fd.get(), entry->d_name, 0);
-      dead.insert(std::string(name.substr(0, name.size() - kSuffix.size())));
+      dead.emplace(name.substr(0, name.size() - kSuffix.size()));
       continue;
     }
     if (process.ok()) processes.push_back(*std::move(process));

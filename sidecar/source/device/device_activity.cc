@@ -22,7 +22,7 @@ bool Take(std::span<const std::uint64_t> payload, std::uint64_t& budget, std::ve
 }
 
 bool TakeText(std::span<const std::uint64_t> payload, std::uint64_t& budget,
-              std::unordered_map<std::uint32_t, std::string>& to) {
+              absl::flat_hash_map<std::uint32_t, std::string>& to) {
   if (payload.empty()) return true;
   const auto number = static_cast<std::uint32_t>(payload[0]);
   const std::uint64_t size = payload[0] >> 32;
@@ -115,7 +115,7 @@ std::uint64_t DeviceActivity::CutNames() const {
 
 std::uint64_t DeviceActivity::MistimedKernels() const {
   constexpr std::uint64_t kTolerance = 100'000;  // ns; on an H100, kernels begin 5 us after.
-  std::unordered_map<std::uint32_t, std::uint64_t> launched;  // When, by correlation.
+  absl::flat_hash_map<std::uint32_t, std::uint64_t> launched;  // When, by correlation.
   for (const wire::CallRecord& call : calls) launched.emplace(call.correlation, call.begin);
   const auto has_times = [](const wire::KernelRecord& kernel) {
     return kernel.begin != 0 && kernel.end >= kernel.begin;

@@ -4,15 +4,16 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "agent/wire/device_records.h"
 #include "agent/wire/layout.h"
 
 namespace strobe::source {
 
-// Records in the order of arrival, which is not the order of their times.
+// Records in the order of arrival, which is not the order of their times. A program chooses the
+// numbers in them, also such that they collide in a std::unordered_map.
 struct DeviceActivity {
   std::vector<wire::KernelRecord> kernels{};
   std::vector<wire::CopyRecord> copies{};
@@ -24,7 +25,7 @@ struct DeviceActivity {
   std::vector<wire::MarkerRecord> markers{};
   std::vector<wire::DeviceRecord> devices{};
   std::vector<wire::ClockRecord> clocks{};
-  std::unordered_map<std::uint32_t, std::string> texts{};
+  absl::flat_hash_map<std::uint32_t, std::string> texts{};
 
   // Adds one record of the ring. False if it does not fit into `budget`, which is in bytes. Ignores
   // records that are invalid.

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <tuple>
-#include <unordered_map>
 
+#include "absl/container/flat_hash_map.h"
 #include "collector/trace/xplane/names.h"
 #include "common/base/strings.h"
 #include "sidecar/source/device/stream_line.h"
@@ -79,7 +79,7 @@ std::map<std::uint32_t, std::vector<HostCall>> DevicePlanes::Add(const DeviceTra
   struct LaunchSite {
     std::uint32_t device, context;
   };
-  std::unordered_map<std::uint32_t, LaunchSite> launched;
+  absl::flat_hash_map<std::uint32_t, LaunchSite> launched;
   const auto note = [&](const auto& records) {
     for (const auto& record : records) {
       const auto plane = planes.find(record.device);
@@ -181,7 +181,7 @@ void DevicePlanes::AddRanges(const DeviceTrace& trace) {
     std::uint32_t name, domain;
   };
   constexpr std::uint32_t kMark = 1, kBegins = 2, kEnds = 4;
-  std::unordered_map<std::uint32_t, const wire::MarkerRecord*> open;
+  absl::flat_hash_map<std::uint32_t, const wire::MarkerRecord*> open;
   std::map<std::uint32_t, std::vector<Range>> threads;
   const auto at = [&](const wire::MarkerRecord& marker) {
     return trace.scale.Ps(trace.clock.Ticks(marker.time));

@@ -145,7 +145,7 @@ class Writer {
   const StreamLine& line_;
   PlaneBuilder& plane_;
   const std::int64_t correlation_, context_, kernel_details_;
-  std::unordered_map<std::uint32_t, std::int64_t> kernel_names_, contexts_;
+  absl::flat_hash_map<std::uint32_t, std::int64_t> kernel_names_, contexts_;
   std::map<Shape, std::int64_t> shapes_;
 };
 

@@ -3,9 +3,9 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "agent/wire/device_records.h"
 #include "collector/trace/xplane/builder.h"
 #include "sidecar/source/device/device_activity.h"
@@ -47,7 +47,7 @@ class StreamLabels {
   const std::uint64_t* External(std::uint32_t correlation) const;
 
  private:
-  std::unordered_map<std::uint32_t, std::uint64_t> externals_;
+  absl::flat_hash_map<std::uint32_t, std::uint64_t> externals_;
 };
 
 struct StreamLine {

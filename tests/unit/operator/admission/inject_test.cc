@@ -645,5 +645,29 @@ TEST(Inject, AContainerThatIsNamedTwiceIsATrainerOnce) {
   EXPECT_EQ(Apply(pod)["spec"]["containers"][0]["volumeMounts"].size(), 1u);
 }
 
+// Regression: each name was searched in all containers, and each that is missing had a warning.
+TEST(Inject, ManyNamesOfTrainersCostAndWarnLittle) {
+  Json pod = Pod();
+  for (int i = 1; i < 1000; ++i)
+    pod["spec"]["containers"].push_back({{"name", StrCat("other", i)}});
+  std::string names;
+  for (int i = 0; i < 2'000'000; ++i) names += StrCat("x", i % 100, ",");
+  pod["metadata"]["annotations"] = {{"strobe.dev/containers", names + "other999"}};
+  const Injection injection = Inject(pod, kSettings, Context());
+  EXPECT_EQ(injection.warnings.size(), 16u);
+  const Json patched = pod.patch(injection.patch);
+  EXPECT_EQ(Variable(patched["spec"]["containers"][0], "STROBE_DIR"), "(not set)");
+  EXPECT_EQ(Variable(patched["spec"]["containers"][999], "STROBE_DIR"), "/var/strobe");
+}
+
+// Regression: the patch of a small review had 120,000 operations.
+TEST(Inject, APodThatNoNodeCouldRunStaysAsItIs) {
+  Json pod = Pod();
+  pod["spec"]["containers"] = Json::array_t(1001, {{"name", "train"}});
+  const Injection injection = Inject(pod, kSettings, Context());
+  EXPECT_EQ(injection.skipped, "it has more than 1000 containers");
+  EXPECT_THAT(injection.patch, IsEmpty());
+}
+
 }  // namespace
 }  // namespace strobe::admission

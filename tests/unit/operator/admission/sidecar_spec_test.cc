@@ -171,5 +171,14 @@ TEST(SidecarDefaults, GpusAreRecordedAtAllTimesOnlyIfAPolicyAllowsIt) {
   EXPECT_THAT(warnings(), Contains(testing::HasSubstr("needs strobe.dev/flight-recorder")));
 }
 
+// Regression: each name that is taken was searched in all volumes.
+TEST(VolumesFor, FindsAFreeNameAmongMany) {
+  Json pod = PodToTrain();
+  Json& volumes = pod["spec"]["volumes"] = {{{"name", "strobe"}}};
+  for (int i = 2; i <= 100'000; ++i) volumes.push_back({{"name", StrCat("strobe-", i)}});
+  EXPECT_EQ(VolumesFor(pod).shared, "strobe-100001");
+  EXPECT_EQ(VolumesFor(pod).spool, "strobe-spool");
+}
+
 }  // namespace
 }  // namespace strobe::admission

@@ -104,5 +104,17 @@ TEST(CollectiveRows, CountBesideTheCollectivesOfHosts) {
   EXPECT_EQ(digest.collectives[1].begin_ns, 120'000);
 }
 
+// Regression: each row looked through the names of all stats.
+TEST(CollectiveRows, MayBeManyBesideManyNames) {
+  constexpr std::int64_t kRows = 30'000;
+  PlaneBuilder plane(xplane::kCollectivesPlane);
+  for (int i = 0; i < 100'000; ++i) plane.StatId(std::to_string(i));
+  for (std::int64_t i = 0; i < kRows; ++i) {
+    plane.BeginLine(i, std::to_string(i), 0);
+    AddCall(plane, "AllReduce", i, i + 1, i);
+  }
+  EXPECT_EQ(DigestOfRows(plane.Encode()).collectives.size(), static_cast<std::size_t>(kRows));
+}
+
 }  // namespace
 }  // namespace strobe::digest

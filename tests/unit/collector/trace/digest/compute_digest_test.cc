@@ -717,5 +717,15 @@ TEST(ComputeDigest, IterationsOfServersHaveTheirBatchAndWhatRanBefore) {
   EXPECT_EQ(digest.steps[3].batch.running_before, -1) << "its plan is not in the trace";
 }
 
+// Regression: ids that are multiples of a std::unordered_map's number of buckets were all in one.
+TEST(ComputeDigest, IdsThatCollideAreFoundAsFast) {
+  constexpr std::int64_t kBuckets = 42'043, kIds = 40'000;
+  PlaneBuilder host(xplane::kHostPlane);
+  host.BeginLine(1, "main", 0);
+  for (std::int64_t i = 1; i <= kIds; ++i) host.AddEvent(i * kBuckets, i * kUs, kUs);
+  for (std::int64_t i = 1; i <= 700'000; ++i) host.AddEvent(kBuckets, (kIds + i) * kUs, kUs);
+  EXPECT_EQ(DigestOf(host.Encode()).events, 740'000u);
+}
+
 }  // namespace
 }  // namespace strobe::digest

@@ -49,6 +49,17 @@ TEST(LineEvents, ACallThatIsClearlyOutsideStays) {
   EXPECT_EQ(events[0].end_ps, 50 * kUs);
 }
 
+// Regression: each call was compared with all annotations that begin just after it.
+TEST(LineEvents, ManyAnnotationsMayBeginAtOnce) {
+  constexpr std::size_t kMany = 300'000;
+  std::vector<LineEvent> events(kMany, Annotation(100 * kUs, 200 * kUs));
+  const std::vector<HostCall> calls(kMany, Call(99 * kUs, 120 * kUs));
+  AddCalls(calls, events);
+  ASSERT_EQ(events.size(), 2 * kMany);
+  EXPECT_EQ(events.front().begin_ps, 100 * kUs) << "a call stays in its annotation";
+  EXPECT_EQ(events.back().begin_ps, 100 * kUs);
+}
+
 // A tick is a nanosecond.
 const TickScale kScale{.ticks = 0, .ps = 0, .ps_per_tick = 1000};
 

@@ -270,6 +270,27 @@ TEST_F(ReadAnnouncementsTest, ThoseOfKilledProcessesAreRemoved) {
   EXPECT_THAT(Names(), testing::ElementsAre("t@1-7-99.json", "t@1-78.sock"));
 }
 
+TEST_F(ReadAnnouncementsTest, NamesOfKilledProcessesMayHaveDashesAndEndAnyhow) {
+  { const FileDescriptor killed = Write("a-b@1-7.process", kTorch); }
+  for (const char* name : {"a-b@1-7.engine", ".a-b@1-7-9.sock", ".a-b@1-7-c-d.new", ".a-b@1-70-9",
+                           "-a-b@1-7-9", ".a-b@1-7"})
+    std::ofstream(directory_ + "/" + name) << "x";
+  EXPECT_TRUE(ReadAnnouncements(directory_).empty());
+  EXPECT_THAT(Names(), testing::ElementsAre("-a-b@1-7-9", ".a-b@1-7", ".a-b@1-70-9"));
+}
+
+// Regression: each file was compared with the names of all killed processes.
+TEST_F(ReadAnnouncementsTest, ManyKilledProcessesMayLeaveManyFiles) {
+  constexpr int kMany = 12'000;
+  const std::string long_name(180, 'x');
+  for (int i = 0; i < kMany; ++i) {
+    for (const char* end : {".process", ".json"})
+      std::ofstream(directory_ + "/" + long_name + std::to_string(i) + end);
+  }
+  EXPECT_TRUE(ReadAnnouncements(directory_).empty());
+  EXPECT_EQ(Names().size(), static_cast<std::size_t>(kMany)) << "finished traces stay";
+}
+
 // Regression: a child that C code forked kept its dead parent alive.
 TEST_F(ReadAnnouncementsTest, AForkedChildDoesNotStandForItsParent) {
   const std::string path = directory_ + "/42-777.process";

@@ -106,6 +106,17 @@ TEST(DeviceActivity, CountsKernelsWithTimesThatCannotBeTrue) {
   EXPECT_EQ(activity.MistimedKernels(), 3u) << "what came after it on its stream has ended";
 }
 
+// Regression: correlations that are multiples of a std::unordered_map's number of buckets were all
+// in one.
+TEST(DeviceActivity, CorrelationsThatCollideAreFoundAsFast) {
+  constexpr std::uint32_t kBuckets = 42'043;
+  DeviceActivity activity;
+  for (std::uint32_t i = 1; i <= 40'000; ++i)
+    activity.calls.push_back({.begin = 1'000'000'000, .correlation = i * kBuckets});
+  activity.kernels.resize(700'000, {.begin = 5, .end = 6, .correlation = kBuckets});
+  EXPECT_EQ(activity.MistimedKernels(), activity.kernels.size());
+}
+
 TEST(DeviceClock, GoesThroughEveryMoment) {
   const DeviceClock clock({{1000, 50}, {2000, 250}, {4000, 450}});
   EXPECT_EQ(clock.Ticks(1000), 50u);
