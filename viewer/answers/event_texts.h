@@ -5,10 +5,10 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <unordered_map>
-#include <unordered_set>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/status/statusor.h"
 #include "collector/trace/xplane/space.h"
 
@@ -29,7 +29,7 @@ class EventTexts {
 
   // Ids of the event names of which a full name or an argument matches. It then matches for every
   // event with that id.
-  const std::unordered_set<std::int64_t>& kinds() const { return kinds_; }
+  const absl::flat_hash_set<std::int64_t>& kinds() const { return kinds_; }
 
   // Whether an argument of the event itself matches. `cost` grows by the time that this took, in
   // units of about 30 ns.
@@ -59,8 +59,8 @@ class EventTexts {
   const re2::RE2* pattern_;
   bool numbers_ = true;  // False: the pattern can match no number.
   std::vector<std::uint8_t> dense_;
-  std::unordered_map<std::int64_t, std::uint8_t> sparse_;
-  std::unordered_set<std::int64_t> kinds_;
+  absl::flat_hash_map<std::int64_t, std::uint8_t> sparse_;
+  absl::flat_hash_set<std::int64_t> kinds_;
 };
 
 }  // namespace strobe::viewer

@@ -43,8 +43,9 @@ std::vector<std::uint32_t> Around(const analysis::HloComputation& computation, c
 Json CallsOf(const analysis::HloModule& module, const analysis::HloInstruction& instruction) {
   Json calls = Json::array();
   for (const std::int64_t id : instruction.calls) {
+    if (calls.size() >= kMaxCalls) break;
     const analysis::HloComputation* called = module.Computation(id);
-    if (called == nullptr || called->instructions.empty() || calls.size() >= kMaxCalls) continue;
+    if (called == nullptr || called->instructions.empty()) continue;
     calls.push_back({{"computation", CutUtf8(called->name, kMaxName)},
                      {"root", CutUtf8(called->instructions[called->root].name, kMaxName)}});
   }

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -46,8 +47,10 @@ std::string_view PageKind(digest::WorkKind kind) {
 void AddName(digest::WorkKind kind, std::string_view name, NamesByKind& names) {
   const std::string_view key = PageKind(kind);
   if (key.empty()) return;
+  // The first in their order, whatever order the plane has them in.
   std::set<std::string_view>& all = names[key];
-  if (all.size() < kMaxKindNames) all.insert(name);
+  all.insert(name);
+  if (all.size() > kMaxKindNames) all.erase(std::prev(all.end()));
 }
 
 // XLA's category of a name, if all its events share one.

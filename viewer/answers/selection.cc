@@ -65,15 +65,22 @@ class EntryReader {
   std::size_t at_ = 0;            // How many of these are behind us.
 };
 
+// A row's tracks by lane and depth.
+using RowTracks = std::map<std::pair<std::uint32_t, std::uint32_t>, const Track*>;
+
+RowTracks TracksByPlace(const Index& index, const index::Row& row) {
+  RowTracks tracks;
+  for (const Track& track : index.tracks().subspan(row.first_track, row.tracks))
+    tracks.emplace(std::pair(track.lane, track.depth), &track);
+  return tracks;
+}
+
 // The blocks of the track that holds the events directly inside of this track's; none when there is
 // no such track.
-std::span<const index::Block> BlocksInside(const Index& index, const Track& track) {
-  const index::Row& row = index.rows()[track.row];
-  for (std::uint32_t i = 0; i < row.tracks; ++i) {
-    const Track& other = index.tracks()[row.first_track + i];
-    if (other.lane == track.lane && other.depth == track.depth + 1) return index.blocks(other);
-  }
-  return {};
+std::span<const index::Block> BlocksInside(const Index& index, const RowTracks& tracks,
+                                           const Track& track) {
+  const auto found = tracks.find({track.lane, track.depth + 1});
+  return found == tracks.end() ? std::span<const index::Block>() : index.blocks(*found->second);
 }
 
 // Tells the self times of a track's events, which are added in the order of their begins. Holds one
@@ -82,8 +89,8 @@ class SelfTimes {
  public:
   using Visit = std::function<void(const Entry&, std::int64_t self_ps)>;
 
-  SelfTimes(const Index& index, const Track& track, Visit visit)
-      : visit_(std::move(visit)), inside_(index, BlocksInside(index, track)) {}
+  SelfTimes(const Index& index, const RowTracks& tracks, const Track& track, Visit visit)
+      : visit_(std::move(visit)), inside_(index, BlocksInside(index, tracks, track)) {}
 
   void Add(const Entry& entry) {
     Tell(entry.begin_ps);
@@ -171,7 +178,8 @@ void ForEachWanted(const Index& index, const Track& track, Wanted wanted, std::i
 
 std::int64_t SelfTime(const Index& index, std::uint32_t track, const Entry& entry) {
   std::int64_t self = 0;
-  SelfTimes times(index, index.tracks()[track],
+  const Track& its = index.tracks()[track];
+  SelfTimes times(index, TracksByPlace(index, index.rows()[its.row]), its,
                   [&](const Entry&, std::int64_t self_ps) { self = self_ps; });
   times.Add(entry);
   times.Finish();
@@ -185,13 +193,17 @@ Selection SumSelection(const LoadedRun& run, const std::vector<SelectedBox>& box
   std::vector<std::unordered_map<std::string_view, NameSum>> sums(run.workers.size());
   selection.begin_ps = std::numeric_limits<std::int64_t>::max();
   selection.end_ps = std::numeric_limits<std::int64_t>::min();
+  RowTracks tracks;
+  const RowRef* tracks_of = nullptr;
   for (const auto& [place, wanted] : Collect(run, boxes, events)) {
     if (is_gone && is_gone()) break;
     const RowRef& ref = run.rows[place.first];
     const std::int64_t shift_ps = run.WorkerOf(ref).shift_ps;
     const Index& index = run.WorkerOf(ref).index();
+    if (tracks_of != &ref) tracks = TracksByPlace(index, run.RowOf(ref));
+    tracks_of = &ref;
     const Track& track = index.tracks()[run.RowOf(ref).first_track + place.second];
-    SelfTimes times(index, track, [&](const Entry& entry, std::int64_t self_ps) {
+    SelfTimes times(index, tracks, track, [&](const Entry& entry, std::int64_t self_ps) {
       NameSum& sum = sums[ref.worker][index.Text(entry.name)];
       ++sum.count;
       sum.wall_ps += entry.duration_ps;

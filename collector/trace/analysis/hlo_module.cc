@@ -68,7 +68,7 @@ struct ReadInstruction {
 absl::StatusOr<HloComputation> ReadComputation(std::string_view bytes, std::size_t& instructions) {
   HloComputation computation;
   std::int64_t root = 0;
-  std::unordered_map<std::uint32_t, std::uint32_t> numbers;  // By local id.
+  absl::flat_hash_map<std::uint32_t, std::uint32_t> numbers;  // By local id.
   std::vector<std::vector<std::int64_t>> operands;
   Reader reader(bytes);
   while (reader.Next()) {
@@ -202,6 +202,8 @@ absl::StatusOr<HloModule> HloModule::Read(std::string_view bytes) {
       if (reader.field() == module_proto::kEntryId) module.entry = reader.signed_value();
       if (reader.field() != module_proto::kComputations || !reader.is_bytes()) continue;
       ASSIGN_OR_RETURN(HloComputation computation, ReadComputation(reader.bytes(), instructions));
+      // The first one counts if several share an id.
+      module.numbers.try_emplace(computation.id, module.computations.size());
       module.computations.push_back(std::move(computation));
     }
     RETURN_IF_ERROR(reader.status());
@@ -233,9 +235,8 @@ absl::StatusOr<HloModule::InstructionRef> HloModule::Find(std::string_view instr
 }
 
 const HloComputation* HloModule::Computation(std::int64_t id) const {
-  const auto found = std::find_if(computations.begin(), computations.end(),
-                                  [&](const HloComputation& c) { return c.id == id; });
-  return found == computations.end() ? nullptr : &*found;
+  const auto found = numbers.find(id);
+  return found == numbers.end() ? nullptr : &computations[found->second];
 }
 
 std::string HloText(const HloModule& module, const HloModule::InstructionRef& place,
@@ -266,8 +267,9 @@ std::string HloText(const HloModule& module, const HloModule::InstructionRef& pl
   if (const auto kind = Field(instruction.bytes, instruction_proto::kFusionKind); !kind.empty())
     text += StrCat(", kind=", kind.substr(0, 100));
   for (const std::int64_t id : instruction.calls) {
-    const HloComputation* called = module.Computation(id);
-    if (called != nullptr && text.size() < max_bytes) text += StrCat(", calls=%", called->name);
+    if (text.size() >= max_bytes) break;
+    if (const HloComputation* called = module.Computation(id))
+      text += StrCat(", calls=%", called->name);
   }
   if (const auto target = Field(instruction.bytes, instruction_proto::kCustomCallTarget);
       !target.empty())
@@ -312,18 +314,19 @@ absl::StatusOr<std::string_view> FindHloProto(const xplane::Space& space, std::s
   if (plane != nullptr) {
     std::int64_t stat = plane->StatId("Hlo Proto");
     if (stat == 0) stat = plane->StatId("hlo_proto");
-    const xplane::EventName* best = nullptr;
-    for (const auto& [id, kind] : plane->event_names) {
+    const std::string full = program ? StrCat(alone, "(", *program, ")") : "";
+    const std::pair<const std::int64_t, xplane::EventName>* best = nullptr;
+    for (const auto& entry : plane->event_names) {
+      const auto& [id, kind] = entry;
       const std::string_view known = kind.name.substr(0, kind.name.rfind('('));
-      if (program && (id == *program || kind.name == StrCat(alone, "(", *program, ")"))) {
-        best = &kind;
-        break;
-      }
       // Without the program's id, any of the module's programs is better than none.
-      if (!program && (known == alone || kind.name == alone)) best = &kind;
+      const bool fits =
+          program ? id == *program || kind.name == full : known == alone || kind.name == alone;
+      // The lowest, because the order of the names is random.
+      if (fits && (best == nullptr || id < best->first)) best = &entry;
     }
     if (best != nullptr && stat != 0) {
-      if (const std::string_view proto = ProtoOf(*best, stat); !proto.empty()) return proto;
+      if (const std::string_view proto = ProtoOf(best->second, stat); !proto.empty()) return proto;
     }
   }
   return absl::NotFoundError(StrCat("the trace does not hold the HLO of ", name.substr(0, 200)));

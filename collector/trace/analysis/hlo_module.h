@@ -5,13 +5,14 @@
 // (openxla/xla, Apache-2.0). There is no proto of our own for them, because a parser would copy the
 // constants that a module holds, which can be most of its size.
 #pragma once
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
 #include "collector/trace/xplane/space.h"
 
@@ -39,6 +40,7 @@ struct HloComputation {
 struct HloModule {
   std::string_view name{};
   std::vector<HloComputation> computations{};
+  absl::flat_hash_map<std::int64_t, std::size_t> numbers{};  // Places of computations, by id.
   std::int64_t entry = 0;  // The id of the computation that the program begins with.
 
   // Reads an HloProto. DataLoss when it is malformed, OutOfRange when it has more than

@@ -6,8 +6,8 @@
 #include <cmath>
 #include <cstdio>
 #include <optional>
-#include <unordered_map>
 
+#include "absl/container/flat_hash_map.h"
 #include "collector/trace/convert/kind_stats.h"
 #include "collector/trace/convert/link_ids.h"
 #include "collector/trace/xplane/flows.h"
@@ -265,8 +265,8 @@ class ChromeWriter {
   bool first_ = true;
   std::int64_t pid_ = 0;
   // The present plane's kinds of events and names of stats, quoted and escaped once.
-  std::unordered_map<std::int64_t, Kind> kinds_;
-  std::unordered_map<std::int64_t, std::string> keys_;
+  absl::flat_hash_map<std::int64_t, Kind> kinds_;
+  absl::flat_hash_map<std::int64_t, std::string> keys_;
   std::int64_t long_name_id_ = 0;
   // The present event's own stats, by name, and its ends of arrows, id and phase.
   std::vector<std::int64_t> own_;

@@ -4,8 +4,9 @@
 #include <cstring>
 #include <optional>
 #include <unordered_map>
-#include <unordered_set>
 
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "collector/trace/convert/kind_stats.h"
 #include "collector/trace/convert/link_ids.h"
 #include "collector/trace/xplane/flows.h"
@@ -85,7 +86,7 @@ class WrittenIds {
  private:
   static constexpr std::uint64_t kFew = 1 << 14;
   std::vector<bool> few_{};
-  std::unordered_set<std::uint64_t> many_{};
+  absl::flat_hash_set<std::uint64_t> many_{};
 };
 
 class PerfettoWriter {
@@ -378,7 +379,7 @@ class PerfettoWriter {
   std::string out_, packet_, what_, annotation_, entry_;
   std::string interned_;  // What the next packet introduces.
   // The kinds of the present plane's events, and how many texts their stats have.
-  std::unordered_map<std::int64_t, std::vector<KindStat>> kinds_;
+  absl::flat_hash_map<std::int64_t, std::vector<KindStat>> kinds_;
   std::uint64_t texts_ = 0;
   std::int64_t long_name_id_ = 0;
   std::vector<std::int64_t> own_;                   // The present event's own stats, by name.

@@ -78,6 +78,7 @@ class Chunk {
 class Chunks {
  public:
   static constexpr std::size_t kMaxRecord = 64;
+  static constexpr std::size_t kFirst = 512;  // Small, because a trace may have many short tracks.
 
   Chunks() = default;
   // With `spill`, which may be null, full chunks are in its file.
@@ -123,8 +124,10 @@ class Chunks {
   }
   void AddChunk() {
     EndChunk();
-    at_ = chunks_.emplace_back(spill_).data();
-    end_ = at_ + Spill::kPiece;
+    const bool first = chunks_.empty();
+    chunks_.push_back(first ? Chunk(kFirst) : Chunk(spill_));
+    at_ = chunks_.back().data();
+    end_ = at_ + (first ? kFirst : Spill::kPiece);
   }
 
   Spill* spill_ = nullptr;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <optional>
+#include <set>
+#include <utility>
 
 #include "collector/trace/xplane/flows.h"
 #include "collector/trace/xplane/names.h"
@@ -114,8 +116,13 @@ class LineReader {
 NameIds::NameIds(const xplane::Plane& plane, Texts& texts) : unknown_(texts.Id("?")) {
   const std::size_t dense = 4 * plane.event_names.size() + 1024;
   dense_.resize(dense, unknown_);
-  for (const auto& [id, name] : plane.event_names) {
-    const std::uint32_t text = texts.Id(name.shown());
+  // Numbers of texts must not depend on the random order of the plane's names.
+  std::vector<std::pair<std::int64_t, const xplane::EventName*>> kinds;
+  kinds.reserve(plane.event_names.size());
+  for (const auto& [id, name] : plane.event_names) kinds.emplace_back(id, &name);
+  std::ranges::sort(kinds);
+  for (const auto& [id, name] : kinds) {
+    const std::uint32_t text = texts.Id(name->shown());
     if (id >= 0 && static_cast<std::size_t>(id) < dense)
       dense_[static_cast<std::size_t>(id)] = text;
     else
@@ -123,11 +130,13 @@ NameIds::NameIds(const xplane::Plane& plane, Texts& texts) : unknown_(texts.Id("
   }
   own_stat_ = plane.StatId(xplane::kOwnName);
   if (own_stat_ == 0) return;
-  for (const auto& [id, name] : plane.event_names)
-    if (name.name == xplane::kTorchStep) own_kind_ = id;
-  // Here, because lines are read at the same time.
+  for (const auto& [id, name] : kinds)
+    if (name->name == xplane::kTorchStep) own_kind_ = id;
+  std::set<std::string_view> steps;
   for (const auto& [id, text] : plane.stat_names)
-    if (text.starts_with(xplane::kTorchStep)) own_.emplace(text, texts.Id(text));
+    if (text.starts_with(xplane::kTorchStep)) steps.insert(text);
+  // Here, because lines are read at the same time.
+  for (const std::string_view text : steps) own_.emplace(text, texts.Id(text));
 }
 
 std::optional<std::uint32_t> NameIds::OwnOf(const xplane::Stat& stat) const {

@@ -7,6 +7,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "collector/trace/index/links.h"
 #include "collector/trace/index/track_writer.h"
@@ -51,7 +52,7 @@ class NameIds {
  private:
   std::uint32_t unknown_;
   std::vector<std::uint32_t> dense_;
-  std::unordered_map<std::int64_t, std::uint32_t> sparse_;
+  absl::flat_hash_map<std::int64_t, std::uint32_t> sparse_;
   std::int64_t own_kind_ = 0, own_stat_ = 0;  // See xplane::kOwnName; 0: the plane has none.
   std::unordered_map<std::string_view, std::uint32_t> own_;
 };

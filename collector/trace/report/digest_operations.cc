@@ -23,6 +23,8 @@ namespace {
 // Hostile texts name more.
 constexpr std::uint64_t kMaxReplicas = 1 << 20;
 constexpr std::size_t kMaxDimensions = 8;
+// Ranks of a group, as in digests, and about how many the groups of a digest have together.
+constexpr std::size_t kMaxRanks = 65'536, kMaxRanksOfDigest = 1 << 20;
 
 // Reads numbers with commas between them from the front of `text`, and takes them away.
 std::vector<std::uint32_t> TakeNumbers(std::string_view& text) {
@@ -72,22 +74,9 @@ bool IsOrder(const std::vector<std::uint32_t>& order, std::size_t dimensions) {
   return true;
 }
 
-// The number at place `at` of the array of these sizes after its dimensions were put in this order.
-std::uint32_t NumberAt(std::uint64_t at, const std::vector<std::uint32_t>& sizes,
-                       const std::vector<std::uint32_t>& order) {
-  std::vector<std::uint64_t> strides(sizes.size(), 1);
-  for (std::size_t i = sizes.size(); i-- > 1;) strides[i - 1] = strides[i] * sizes[i];
-  std::uint64_t number = 0;
-  for (std::size_t i = order.size(); i-- > 0;) {
-    number += at % sizes[order[i]] * strides[order[i]];
-    at /= sizes[order[i]];
-  }
-  return static_cast<std::uint32_t>(number);
-}
-
 std::vector<std::uint32_t> InArray(std::string_view text, std::uint32_t id) {
   const std::vector<std::uint32_t> shape = TakeNumbers(text);
-  if (shape.size() != 2 || !Take("]<=[", text)) return {};
+  if (shape.size() != 2 || shape[1] > kMaxRanks || !Take("]<=[", text)) return {};
   const std::vector<std::uint32_t> sizes = TakeNumbers(text);
   const std::uint64_t all = ProductOf(sizes);
   if (all == 0 || all != ProductOf(shape) || id >= all || !Take("]", text)) return {};
@@ -98,16 +87,21 @@ std::vector<std::uint32_t> InArray(std::string_view text, std::uint32_t id) {
   } else {
     for (std::uint32_t i = 0; i < sizes.size(); ++i) order.push_back(i);
   }
-  std::vector<std::uint32_t> group;
-  for (std::uint64_t at = 0; at < all; ++at) {
-    if (at % shape[1] == 0) {
-      if (std::find(group.begin(), group.end(), id) != group.end()) return group;
-      group.clear();
+  std::vector<std::uint64_t> strides(sizes.size(), 1);
+  for (std::size_t i = sizes.size(); i-- > 1;) strides[i - 1] = strides[i] * sizes[i];
+  // Where `id` is after the dimensions were put in this order; then which numbers are around it.
+  std::uint64_t place = 0;
+  for (const std::uint32_t i : order) place = place * sizes[i] + id / strides[i] % sizes[i];
+  std::vector<std::uint32_t> group(shape[1]);
+  for (std::size_t i = 0; i < group.size(); ++i) {
+    std::uint64_t at = place - place % shape[1] + i, number = 0;
+    for (auto dimension = order.rbegin(); dimension != order.rend(); ++dimension) {
+      number += at % sizes[*dimension] * strides[*dimension];
+      at /= sizes[*dimension];
     }
-    group.push_back(NumberAt(at, sizes, order));
+    group[i] = static_cast<std::uint32_t>(number);
   }
-  return std::find(group.begin(), group.end(), id) != group.end() ? group
-                                                                  : std::vector<std::uint32_t>();
+  return group;
 }
 
 // Ranks wait for each other only in calls that all of them take part in.
@@ -244,7 +238,10 @@ class DigestMerger::Merged {
     std::string text{};                   // As IdentityOf.
   };
   // A digest's communicators by number, because each may have thousands of ranks.
-  using Identities = std::map<std::uint32_t, Identity>;
+  struct Identities {
+    std::map<std::uint32_t, Identity> of{};
+    std::size_t ranks = 0;  // All have so many together; a short name may mean many.
+  };
 
   // nullopt if it would be one key too many. Calls of known keys are always joined.
   std::optional<std::uint32_t> KeyOf(const digest::Digest& digest, const digest::Collective& call,
@@ -253,9 +250,11 @@ class DigestMerger::Merged {
     const digest::Communicator& written = call.communicator < digest.communicators.size()
                                               ? digest.communicators[call.communicator]
                                               : kUnnamed;
-    const auto [entry_of, unseen] = identities.try_emplace(call.communicator);
+    const auto [entry_of, unseen] = identities.of.try_emplace(call.communicator);
     if (unseen) {
-      entry_of->second.communicator = WithOwnGroup(digest, written);
+      entry_of->second.communicator =
+          identities.ranks < kMaxRanksOfDigest ? WithOwnGroup(digest, written) : written;
+      identities.ranks += entry_of->second.communicator.ranks.size();
       entry_of->second.text = IdentityOf(entry_of->second.communicator);
     }
     const digest::Communicator& communicator = entry_of->second.communicator;

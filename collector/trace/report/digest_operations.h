@@ -15,7 +15,8 @@ namespace strobe::report {
 
 // The group in which `id` is, of "{{0,1},{2,3}}" or the short form "[4,2]<=[2,4]T(1,0)": the
 // numbers from 0 on in an array of the sizes behind "<=", with its dimensions in the order of T,
-// read as so many groups of so many. Empty if the text is none of it, or was cut before the group.
+// read as so many groups of so many. Empty if the text is none of it, was cut before the group, or
+// if the group has more than 65,536 numbers.
 std::vector<std::uint32_t> ReplicaGroupOf(std::string_view groups, std::uint32_t id);
 
 // The communicator with the ranks of the worker's own group, which XLA does not tell by itself.

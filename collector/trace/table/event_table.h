@@ -8,6 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "collector/trace/convert/traces.h"
 #include "collector/trace/table/parquet_file.h"
 
@@ -93,7 +94,7 @@ class EventTable {
   Columns columns_;
   TextColumn planes_, lines_, names_;
   // The places of event names in the dictionary, by id, for the plane `codes_of_`.
-  std::unordered_map<std::int64_t, std::uint32_t> codes_;
+  absl::flat_hash_map<std::int64_t, std::uint32_t> codes_;
   const xplane::Plane* codes_of_ = nullptr;
   std::int64_t next_id_ = 0;
 };

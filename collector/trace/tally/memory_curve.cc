@@ -6,7 +6,6 @@
 #include <map>
 #include <optional>
 #include <span>
-#include <unordered_map>
 #include <utility>
 
 #include "collector/trace/digest/event_times.h"
@@ -38,7 +37,7 @@ struct Followed {
   std::int64_t thread = -1;
   std::string_view by{};
 };
-using AliveByAddress = std::unordered_map<std::int64_t, Followed>;
+using AliveByAddress = std::map<std::int64_t, Followed>;
 
 // Adds values to a curve, in the order of time.
 class CurveMaker {

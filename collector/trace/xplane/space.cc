@@ -18,7 +18,7 @@ class Allowance {
   static constexpr std::uint64_t kPlane = 3 * (sizeof(Plane) + 64),  // Includes its summary.
       kLine = 3 * sizeof(Line), kText = 3 * (sizeof(std::string_view) + sizeof(std::string)),
                                  kName = sizeof(std::pair<const std::int64_t, EventName>) +
-                                         6 * sizeof(void*);
+                                         8 * sizeof(void*);
 
   Allowance(std::uint64_t input, std::uint64_t max_memory)
       : input_(input), honest_(Space::kFree + Space::kMaxPerByte * input), most_(max_memory) {}
@@ -134,6 +134,11 @@ absl::Status ReadPlane(std::string_view bytes, Depth depth, Allowance& allowance
         break;
     }
   }
+  plane.stat_ids.reserve(plane.stat_names.size());
+  for (const auto& [id, name] : plane.stat_names) {
+    std::int64_t& lowest = plane.stat_ids.try_emplace(ToAbsl(name), id).first->second;
+    lowest = std::min(lowest, id);
+  }
   return reader.status();
 }
 
@@ -225,9 +230,8 @@ std::string_view Plane::NameOf(const Stat& stat) const {
 }
 
 std::int64_t Plane::StatId(std::string_view wanted) const {
-  const auto found = std::find_if(stat_names.begin(), stat_names.end(),
-                                  [&](const auto& entry) { return entry.second == wanted; });
-  return found == stat_names.end() ? 0 : found->first;
+  const auto found = stat_ids.find(ToAbsl(wanted));
+  return found == stat_ids.end() ? 0 : found->second;
 }
 
 std::uint64_t Plane::events() const {

@@ -7,12 +7,14 @@
 #include <limits>
 #include <optional>
 #include <string_view>
-#include <unordered_map>
 #include <variant>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/node_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "collector/trace/xplane/wire.h"
 
 namespace strobe::xplane {
@@ -55,14 +57,16 @@ struct Plane {
   std::int64_t id = 0;
   std::string_view name{};
   std::vector<Line> lines{};
-  std::unordered_map<std::int64_t, EventName> event_names{};
-  std::unordered_map<std::int64_t, std::string_view> stat_names{};
+  // By id. The hash is random, so that nobody can choose ids that collide; so is the order.
+  absl::node_hash_map<std::int64_t, EventName> event_names{};
+  absl::flat_hash_map<std::int64_t, std::string_view> stat_names{};
+  absl::flat_hash_map<absl::string_view, std::int64_t> stat_ids{};  // By name; see StatId.
   std::string_view bytes{};
 
   // The name of an event or stat; "?" if the trace has none.
   std::string_view NameOf(const Event& event) const;
   std::string_view NameOf(const Stat& stat) const;
-  // The id of a stat's name; 0 if the plane does not have it.
+  // The id of a stat's name, the lowest if several share it; 0 if the plane does not have it.
   std::int64_t StatId(std::string_view name) const;
   std::uint64_t events() const;
 

@@ -370,6 +370,27 @@ TEST(SumSelection, BoxesThatOverlapAreReadOnceAndGapsBetweenThemAreNot) {
   EXPECT_EQ(found.end_ps, 999 * kStep + 900);
 }
 
+// Regression: for each track, all tracks of its row were searched.
+TEST(SumSelection, SelfTimesOfManyTracksAreRead) {
+  constexpr std::int64_t kLanes = 512, kDepth = 512;
+  xplane::PlaneBuilder host(xplane::kHostPlane);
+  host.BeginLine(1, "main", 0);
+  const std::int64_t name = host.EventId("nested");
+  for (std::int64_t lane = 0, begin = 0; lane < kLanes; ++lane) {
+    for (std::int64_t depth = 0; depth < kDepth; ++depth, ++begin)
+      host.AddEvent(name, begin, (lane + 2) * 10'000'000 - depth - begin);
+  }
+  const LoadedRun run = MadeRun({host.Encode()});
+  const Selection found = SumSelection(run, {{0, 0, kLanes * kDepth, 0, 10'000'000}}, {});
+  ASSERT_EQ(found.names.size(), 1u);
+  EXPECT_EQ(found.count, static_cast<std::uint64_t>(kLanes * kDepth));
+  // Each event lasts two picoseconds longer than the one inside of it.
+  std::int64_t self = kLanes * (kDepth - 1) * 2;
+  for (std::int64_t lane = 0; lane < kLanes; ++lane)
+    self += (lane + 2) * 10'000'000 - (kDepth - 1) - (lane * kDepth + kDepth - 1);
+  EXPECT_EQ(found.names[0].self_ps, self);
+}
+
 TEST(SumSelection, EachWorkerIsSummedByItself) {
   std::vector<std::string> traces;
   for (const std::int64_t length : {100, 300}) {

@@ -12,7 +12,9 @@
 #include "collector/trace/xplane/names.h"
 #include "collector/trace/xplane/wire.h"
 #include "common/base/strings.h"
+#include "tests/unit/collector/colliding_names.h"
 #include "tests/unit/viewer/made_run.h"
+#include "viewer/answers/event_texts.h"
 
 namespace strobe::viewer {
 namespace {
@@ -87,6 +89,18 @@ Found Find(const LoadedRun& run, FindRequest request) {
   const absl::StatusOr<Found> found = FindEvents(run, request);
   EXPECT_TRUE(found.ok()) << found.status();
   return found.value_or(Found{});
+}
+
+TEST(Find, IdsThatAreChosenToCollideAreSearched) {
+  const std::string bytes = CollidingNames();
+  const xplane::Space space = *xplane::Space::Read(bytes);
+  const re2::RE2 pattern("170000");
+  const EventTexts texts = *EventTexts::Read(space.planes[0], pattern);
+  std::uint64_t cost = 0, matches = 0;
+  ASSERT_TRUE(xplane::ForEachEvent(space.planes[0].lines[0], [&](const xplane::Event& event) {
+                matches += *texts.MatchesArguments(event.bytes, cost) ? 1 : 0;
+              }).ok());
+  EXPECT_EQ(matches, 1u);
 }
 
 // Regression: conversion gives all steps of PyTorch one name, and "ProfilerStep#6" found nothing.

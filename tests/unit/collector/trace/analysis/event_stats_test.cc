@@ -8,9 +8,17 @@
 #include "collector/trace/xplane/builder.h"
 #include "collector/trace/xplane/names.h"
 #include "collector/trace/xplane/wire.h"
+#include "tests/unit/collector/colliding_names.h"
 
 namespace strobe::analysis {
 namespace {
+
+TEST(EventStats, NamesWithIdsThatAreChosenToCollideAreCounted) {
+  const std::string bytes = CollidingNames();
+  const auto stats = ComputeStats(xplane::Space::Read(bytes)->planes[0]);
+  ASSERT_TRUE(stats.ok());
+  EXPECT_EQ(stats->kinds.size(), static_cast<std::size_t>(kCollidingIds));
+}
 
 TEST(EventStats, SelfIsTotalLessWhatRanInside) {
   xplane::PlaneBuilder plane("/host:CPU");

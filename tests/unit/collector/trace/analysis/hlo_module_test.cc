@@ -4,6 +4,7 @@
 
 #include <random>
 
+#include "common/base/strings.h"
 #include "tests/support/made_hlo.h"
 
 namespace strobe::analysis {
@@ -133,6 +134,52 @@ TEST(HloModule, EveryCutAndDamagedByteIsSurvived) {
     damaged[random() % damaged.size()] = static_cast<char>(random());
     use(damaged);
   }
+}
+
+// Regression: 2 MB of operands took a minute to look up.
+TEST(HloModule, IdsThatAreChosenToCollideAreRead) {
+  // std::unordered_map has as many buckets.
+  constexpr std::int64_t kInstructions = 84'000, kBuckets = 85'229;
+  std::vector<MadeInstruction> instructions(kInstructions);
+  for (std::int64_t i = 0; i < kInstructions; ++i)
+    instructions[static_cast<std::size_t>(i)].id = static_cast<std::uint32_t>(i * kBuckets);
+  instructions[0].operands.assign(1'000'000, static_cast<std::uint32_t>(kInstructions * kBuckets));
+  const std::string bytes = MadeProto("m", 1, {MadeComputation("c", 1, 0, instructions)});
+  EXPECT_EQ(HloModule::Read(bytes)->computations[0].missing, 1'000'000u);
+}
+
+// Regression: for each call, all computations were searched.
+TEST(HloModule, CallsOfUnknownComputationsAreLeftOut) {
+  constexpr std::size_t kMany = 500'000;
+  std::vector<std::string> computations(kMany);
+  computations.push_back(
+      MadeComputation("c", 1, 1, {{"i", "call", 1, {}, std::vector<std::int64_t>(kMany, 7)}}));
+  const std::string bytes = MadeProto("m", 1, computations);
+  const HloModule module = *HloModule::Read(bytes);
+  EXPECT_EQ(HloText(module, *module.Root(), 1000), "ROOT %i = f32[2,3]{1,0} call()");
+}
+
+TEST(FindHloProto, TheLowestOfSeveralProgramsStandsForTheModule) {
+  std::string plane;
+  for (const std::int64_t program : {9, 4, 6}) {
+    std::string value, kind, entry;
+    wire::AppendVarintField(1, 3, value);
+    wire::AppendBytesField(6, StrCat("proto ", program), value);
+    wire::AppendBytesField(2, StrCat("jit_step(", program, ")"), kind);
+    wire::AppendBytesField(5, value, kind);
+    wire::AppendVarintField(1, static_cast<std::uint64_t>(program), entry);
+    wire::AppendBytesField(2, kind, entry);
+    wire::AppendBytesField(4, entry, plane);
+  }
+  // The fields of a plane may be in several pieces. This one has the name and that of the stat.
+  const std::string rest = MadeMetadataPlane("other", 1, "other proto");
+  wire::Reader reader(rest);
+  ASSERT_TRUE(reader.Next());
+  plane += reader.bytes();
+  const std::string bytes = EncodedField(1, plane);
+  const xplane::Space space = *xplane::Space::Read(bytes);
+  EXPECT_EQ(*FindHloProto(space, "jit_step", std::nullopt), "proto 4");
+  EXPECT_EQ(*FindHloProto(space, "jit_step", 6), "proto 6");
 }
 
 TEST(HloModule, MissingOperandsAreCounted) {

@@ -9,6 +9,7 @@
 #include "collector/trace/xplane/builder.h"
 #include "collector/trace/xplane/names.h"
 #include "common/base/strings.h"
+#include "tests/unit/collector/colliding_names.h"
 #include "tests/unit/collector/kind_plane.h"
 
 namespace strobe::convert {
@@ -47,6 +48,13 @@ std::string ChromeText(const std::vector<WorkerTrace>& traces) {
 }
 
 Json Convert(const std::vector<WorkerTrace>& traces) { return Json::parse(ChromeText(traces)); }
+
+TEST(ChromeTrace, IdsThatAreChosenToCollideAreWritten) {
+  const std::string bytes = CollidingNames();
+  const std::string text = ChromeText({{"w", *xplane::Space::Read(bytes), 0}});
+  EXPECT_THAT(text, testing::HasSubstr(R"("name":"170000","ts":170,"dur":0.0005,)"
+                                       R"("args":{"170000":170000}})"));
+}
 
 TEST(ChromeTrace, KeepsEveryDigitAndEveryEvent) {
   const std::string bytes = Sample();

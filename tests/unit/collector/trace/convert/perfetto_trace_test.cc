@@ -13,6 +13,7 @@
 #include "collector/trace/xplane/names.h"
 #include "collector/trace/xplane/wire.h"
 #include "common/base/strings.h"
+#include "tests/unit/collector/colliding_names.h"
 #include "tests/unit/collector/kind_plane.h"
 
 namespace strobe::convert {
@@ -141,6 +142,13 @@ std::vector<std::map<std::string, std::string>> ArgumentsOf(const std::string& w
 }
 
 // The format has no place for what all events of a name share.
+TEST(PerfettoTrace, IdsThatAreChosenToCollideAreWritten) {
+  const std::string bytes = CollidingNames();
+  EXPECT_EQ(Shows({{"w", *xplane::Space::Read(bytes), 0}}).size(),
+            static_cast<std::size_t>(2 * kCollidingIds))
+      << "a begin and an end of each event";
+}
+
 TEST(PerfettoTrace, EveryEventTellsWhatItsKindTells) {
   const auto all = ArgumentsOf(Written(PlaneWithKinds()));
   using Arguments = std::map<std::string, std::string>;

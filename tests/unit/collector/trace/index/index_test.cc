@@ -16,6 +16,7 @@
 #include "collector/trace/xplane/edit.h"
 #include "collector/trace/xplane/lanes.h"
 #include "tests/fakes/made_index.h"
+#include "tests/unit/collector/colliding_names.h"
 
 namespace strobe::index {
 namespace {
@@ -42,6 +43,19 @@ std::string Job(int launches) {
     gpu.AddEventStat(gpu.StatId("correlation_id"), static_cast<std::uint64_t>(i + 1));
   }
   return host.Encode() + gpu.Encode();
+}
+
+TEST(Index, IdsThatAreChosenToCollideAreRead) {
+  const MadeIndex made(CollidingNames());
+  ASSERT_TRUE(made.status.ok()) << made.status;
+  EXPECT_EQ(made.index.header().events, static_cast<std::uint64_t>(kCollidingIds));
+  EXPECT_EQ(made.index.Text(made.index.EntryAt(made.index.tracks()[0], 6)->name), "7");
+}
+
+// The names of a plane are in another order each time.
+TEST(Index, TheSameTraceHasTheSameIndex) {
+  const std::string trace = Job(1000);
+  EXPECT_EQ(MadeIndex(trace).view(), MadeIndex(trace).view());
 }
 
 TEST(Index, HoldsEveryEventWithItsPlaceInTheTrace) {

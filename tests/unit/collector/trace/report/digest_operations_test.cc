@@ -2,7 +2,9 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <string>
+#include <vector>
 
 #include "collector/trace/report/arrivals.h"
 #include "common/base/strings.h"
@@ -29,6 +31,20 @@ TEST(ReplicaGroupOf, ReadsTheShortForm) {
   EXPECT_THAT(ReplicaGroupOf("[4,2]<=[2,2,2]T(0,2,1)", 3), ElementsAre(1, 3));
   EXPECT_THAT(ReplicaGroupOf("[4,2]<=[2,2,2]T(2,0,1)", 5), ElementsAre(5, 7));
   EXPECT_THAT(ReplicaGroupOf("[1,8]<=[8]", 7).size(), 8u);
+  EXPECT_THAT(ReplicaGroupOf("[16,65536]<=[1048576]", 1048575).front(), 983040u);
+}
+
+// The form with all groups is the definition.
+TEST(ReplicaGroupOf, TheShortFormsGroupsArePermuted) {
+  for (std::uint32_t id = 0; id < 24; ++id) {
+    std::vector<std::uint32_t> array;
+    for (std::uint32_t i = 0; i < 24; ++i)  // reshape(2,3,4).transpose(2,0,1)
+      array.push_back(i / 3 % 2 * 12 + i % 3 * 4 + i / 6);
+    const auto at = std::find(array.begin(), array.end(), id) - array.begin();
+    const auto group = array.begin() + at / 6 * 6;
+    EXPECT_THAT(ReplicaGroupOf("[4,6]<=[2,3,4]T(2,0,1)", id),
+                testing::ElementsAreArray(group, group + 6));
+  }
 }
 
 TEST(ReplicaGroupOf, SurvivesOtherTexts) {
@@ -37,6 +53,7 @@ TEST(ReplicaGroupOf, SurvivesOtherTexts) {
         "[0,0]<=[0]", "[2,4]<=[8]T(", "[2,4]<=[2,4]T(0,0)", "[2,4]<=[2,4]T(5)", "[2,4]<=[9]",
         "[4294967295,4294967295]<=[4294967295]", "0 default_pg"})
     EXPECT_THAT(ReplicaGroupOf(text, 7), IsEmpty()) << text;
+  EXPECT_THAT(ReplicaGroupOf("[1,65537]<=[65537]", 7), IsEmpty()) << "no group is so large";
 }
 
 digest::Digest OneDevice(std::uint32_t rank) {
@@ -68,6 +85,25 @@ TEST(WithOwnGroup, GroupsOfXlaAreJoinedEachByItself) {
   EXPECT_THAT(job.communicators[1].members, ElementsAre(2, 3));
   EXPECT_EQ(job.communicators[0].kind, GroupKind::kTensor);
   EXPECT_FALSE(job.communicators[0].named);
+}
+
+// Regression: a short name stood for a million ranks, and a digest may have a thousand names.
+TEST(WithOwnGroup, ADigestHasNoMoreRanksThanThereIsRoomFor) {
+  digest::Digest digest = OneDevice(0);
+  digest.world_size = 65'536;
+  digest.communicators.clear();
+  const digest::Collective call = digest.collectives[0];
+  for (std::uint32_t i = 0; i < 1024; ++i) {
+    digest.communicators.push_back({.name = StrCat("[16,65536]<=[1048576] ", i)});
+    digest.collectives.push_back(call);
+    digest.collectives.back().communicator = i;
+  }
+  DigestMerger merger;
+  merger.Add(digest);
+  const Job job = merger.Finish();
+  ASSERT_EQ(job.communicators.size(), 1024u);
+  EXPECT_EQ(job.communicators[15].kind, GroupKind::kAll);
+  EXPECT_EQ(job.communicators[16].kind, GroupKind::kTensor) << "by its name alone";
 }
 
 TEST(WithOwnGroup, LeavesAloneWhatItCannotKnow) {

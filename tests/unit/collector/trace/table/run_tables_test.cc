@@ -8,6 +8,7 @@
 #include "collector/trace/table/parquet_file.h"
 #include "collector/trace/xplane/builder.h"
 #include "common/base/strings.h"
+#include "tests/unit/collector/colliding_names.h"
 
 namespace strobe::table {
 namespace {
@@ -80,6 +81,13 @@ TEST(RunTables, EachTableIsAFileOfItsOwn) {
   EXPECT_THAT(other.files,
               ElementsAre(Key("collectives/w"), Key("events/w"), Key("steps/w"), Key("workers/")));
   EXPECT_EQ(other.files["events/w"], disk.files["events/w"]) << "the same input, the same bytes";
+}
+
+TEST(RunTables, IdsThatAreChosenToCollideAreWritten) {
+  const std::string bytes = CollidingNames();
+  Disk disk{.room = 64 << 20};
+  ASSERT_TRUE(WriteRunTables(Traces(bytes), {.stats = false}, disk.Opener()).ok());
+  EXPECT_GT(disk.files["events/w"].size(), static_cast<std::size_t>(kCollidingIds));
 }
 
 TEST(RunTables, TheOutputsOwnErrorIsTold) {

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "collector/trace/xplane/names.h"
+#include "tests/unit/collector/colliding_names.h"
 #include "tests/unit/collector/trace/tally/made_trace.h"
 
 namespace strobe::tally {
@@ -54,6 +55,16 @@ class MemoryTrace {
 
 const MemoryCurve& CurveNamed(const std::vector<MemoryCurve>& curves, std::string_view counter) {
   return *std::ranges::find(curves, counter, &MemoryCurve::counter);
+}
+
+TEST(ReadMemory, AddressesThatAreChosenToCollideAreFollowed) {
+  MemoryTrace made;
+  for (std::int64_t i = 1; i <= kCollidingIds; ++i) made.Allocate(i, i * kCollidingBuckets, i);
+  const MadeTrace trace(made.Encode());
+  const std::vector<MemoryCurve> curves = *ReadMemory(trace.source());
+  const MemoryCurve& curve = CurveNamed(curves, "Total Allocated");
+  EXPECT_EQ(curve.alive_bytes, kCollidingIds * (kCollidingIds + 1) / 2);
+  EXPECT_EQ(curve.alive.at(0).bytes, kCollidingIds);
 }
 
 TEST(ReadMemory, TellsThePeakAndWhatWasAliveThen) {

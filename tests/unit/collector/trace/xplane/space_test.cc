@@ -7,6 +7,7 @@
 
 #include "collector/trace/xplane/builder.h"
 #include "collector/trace/xplane/lanes.h"
+#include "tests/unit/collector/colliding_names.h"
 
 namespace strobe::xplane {
 namespace {
@@ -134,6 +135,38 @@ TEST(Space, WhatIsMadeToTakeMemoryIsRefused) {
     EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss) << bytes.size();
     EXPECT_THAT(std::string(status.message()), testing::HasSubstr("reasonably hold"));
   }
+}
+
+// Regression: to read 3 MB of names took a minute.
+TEST(Space, IdsThatAreChosenToCollideAreRead) {
+  const std::string bytes = CollidingNames();
+  const absl::StatusOr<Space> space = Space::Read(bytes);
+  ASSERT_TRUE(space.ok()) << space.status();
+  EXPECT_EQ(space->planes[0].event_names.size(), static_cast<std::size_t>(kCollidingIds));
+  EXPECT_EQ(space->planes[0].NameOf(Event{.name_id = 7 * kCollidingBuckets}), "7");
+}
+
+// Regression: readers ask for ids again for each line or event, and all names were searched.
+TEST(Space, EveryStatIsFoundByItsName) {
+  PlaneBuilder plane("p");
+  std::vector<std::int64_t> ids;
+  for (int i = 0; i < 500'000; ++i) ids.push_back(plane.StatId(std::to_string(i)));
+  const std::string bytes = plane.Encode();
+  const Space space = *Space::Read(bytes);
+  for (std::size_t i = 0; i < ids.size(); ++i)
+    ASSERT_EQ(space.planes[0].StatId(std::to_string(i)), ids[i]);
+}
+
+TEST(Space, OfStatsWithOneNameTheLowestIdCounts) {
+  std::string content;
+  for (const std::uint64_t id : {5u, 3u, 4u}) {
+    std::string name, entry;
+    wire::AppendBytesField(2, "flow", name);
+    wire::AppendVarintField(1, id, entry);
+    wire::AppendBytesField(2, name, entry);
+    wire::AppendBytesField(5, entry, content);
+  }
+  EXPECT_EQ(Space::Read(Plane(content))->planes[0].StatId("flow"), 3);
 }
 
 TEST(Space, WhatIsSmallMayBeEmpty) {
