@@ -140,11 +140,7 @@ class Joined {
     for (const int rank : contested_) evidence_.ranks.erase(rank);
     std::size_t processes = 0;
     for (const WorkerEvidence& worker : order.workers) processes += worker.processes;
-    for (const WorkerEvidence& worker : order.workers) {
-      if (worker.missing.empty()) continue;
-      evidence_.silent.emplace(HostOf(worker.address), worker.processes);
-      silent_ = &worker;
-    }
+    NoteSilent();
     // Processes know better how many they are than their pods tell.
     evidence_.world =
         world_ > 0 ? world_ : static_cast<int>(std::min<std::size_t>(processes, kMaxFileRank));
@@ -158,7 +154,7 @@ class Joined {
     const auto found = owners_.find(rank);
     return found == owners_.end() ? nullptr : &order_.workers[found->second];
   }
-  // The last worker that did not answer; null if all did.
+  // The worker of the evidence's silent pod; null if it has none.
   const WorkerEvidence* silent() const { return silent_; }
 
  private:
@@ -203,6 +199,22 @@ class Joined {
     for (std::optional<stall::FlightRecord>* record : {&one.flight, &one.flight_later}) {
       if (*record) ShiftGroups(shift, (*record)->groups);
     }
+  }
+
+  // Finds the only worker that did not answer, where all others told of all their processes.
+  void NoteSilent() {
+    std::vector<std::size_t> told(order_.workers.size(), 0);
+    for (const auto& [rank, owner] : owners_) ++told[owner];
+    const WorkerEvidence* silent = nullptr;
+    for (std::size_t i = 0; i < order_.workers.size(); ++i) {
+      const WorkerEvidence& worker = order_.workers[i];
+      const bool answered = worker.missing.empty();
+      if (answered ? told[i] < worker.processes : silent != nullptr) return;
+      if (!answered) silent = &worker;
+    }
+    if (silent == nullptr || !contested_.empty()) return;
+    silent_ = silent;
+    evidence_.silent = {std::string(HostOf(silent->address)), silent->processes};
   }
 
   // Whether the rank is the worker's, which takes it if it is nobody's.
@@ -327,7 +339,7 @@ StallReport ReportStall(JobEvidenceOrder& order) {
   for (const stall::Culprit& culprit : verdict.culprits) {
     StallCulprit named{.rank = culprit.rank, .line = culprit.line};
     const WorkerEvidence* owner = joined.OwnerOf(culprit.rank);
-    // A pod that nothing reaches is named only if it is the only one that did not answer.
+    // A rank of which nobody told is named only if it is in the silent pod.
     if (owner == nullptr && verdict.kind == stall::StallClass::kNetwork) owner = joined.silent();
     if (owner != nullptr) {
       named.pod = owner->pod;

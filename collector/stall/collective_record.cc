@@ -237,7 +237,8 @@ absl::StatusOr<CollectiveRecord> ReadCollectives(std::string_view bytes) {
   if (bytes.size() > kMaxDumpBytes)
     return absl::DataLossError(StrCat("it has more than ", kMaxDumpBytes, " bytes"));
   const CollectiveJson json = ReadJson(bytes, {.max_depth = 6, .max_values = kMaxJsonValues});
-  if (json.is_discarded() || !json.is_object()) return absl::DataLossError("it is not JSON");
+  if (json.is_discarded() || !json.is_object())
+    return absl::DataLossError("it is not JSON, or has too many values");
   if (IntegerAt(Member(json, "strobe_collectives"), 0, kMostNumber) != 1)
     return absl::DataLossError("it is of another version");
   CollectiveRecord record;

@@ -45,13 +45,19 @@ struct RankEvidence {
   bool speaks() const { return flight.has_value() || stacks.has_value(); }
 };
 
+// A pod of the job that did not answer.
+struct SilentPod {
+  std::string address{};
+  std::size_t processes = 1;
+};
+
 struct JobEvidence {
   int world = 0;                        // How many ranks the job has; 0 if unknown.
   std::map<int, RankEvidence> ranks{};  // Only ranks that have any evidence.
   std::vector<RasReport> ras{};         // In the order in which they were asked.
   std::vector<std::string> moves{};     // Sentences on training steps that go on, at most 64.
-  // How many processes the job's pods run that did not answer, by their addresses.
-  std::map<std::string, std::size_t> silent{};
+  // The only one, if all other pods told of all their processes.
+  std::optional<SilentPod> silent{};
 };
 
 }  // namespace strobe::stall

@@ -43,7 +43,7 @@ absl::StatusOr<EvidenceJson> ReadFacts(std::string_view bytes) {
   if (bytes.size() > kMaxFactBytes)
     return absl::DataLossError(StrCat("it has more than ", kMaxFactBytes, " bytes"));
   EvidenceJson json = ReadJson(bytes, {.max_depth = 6, .max_values = kMaxJsonValues});
-  if (json.is_discarded()) return absl::DataLossError("it is not JSON");
+  if (json.is_discarded()) return absl::DataLossError("it is not JSON, or has too many values");
   return json;
 }
 

@@ -24,9 +24,9 @@ using Kind = DumpValue::Kind;
 constexpr std::size_t kMaxDepth = 12, kMaxMarks = 32;
 // What is read and not yet an entry of the record. A copy of a memo counts each time.
 constexpr std::size_t kMaxValues = 500'000;
-// What the memo may repeat in all, entries included: as many as fit in the largest dump if each is
-// one value.
-constexpr std::size_t kMaxRepeated = kMaxDumpBytes / 2;
+// What the memo may repeat in all, entries included. A frame has seven values, so that 100,000
+// entries may have 47 frames each.
+constexpr std::size_t kMaxRepeated = kMaxDumpBytes;
 
 enum Opcode : unsigned char {
   kProto = 0x80,
@@ -281,10 +281,8 @@ class PickleMachine {
     const std::size_t count = stack_.size() - mark;
     if (kind == Kind::kDict && count % 2 != 0) return Damage("a key has no value");
     DumpValue& container = stack_[mark - 1];
-    // A look at a dict for each of its pieces would take time by the square of their number.
-    if (kind == Kind::kDict && !container.items.empty())
-      return Damage("the dict has been filled before");
-    if (container.items.empty()) container.items.reserve(count);
+    const bool first = container.items.empty();
+    if (first) container.items.reserve(count);
     for (std::size_t i = mark; i < stack_.size(); ++i) {
       if (kind == Kind::kDict && (i - mark) % 2 == 0 && !stack_[i].is(Kind::kText))
         return Damage("a key is not a text");
@@ -293,7 +291,9 @@ class PickleMachine {
     // Python would see the new items also in the memo; PyTorch remembers only what is complete.
     if (container.memo >= 0) memo_[static_cast<std::size_t>(container.memo)].reset();
     stack_.resize(mark);
-    if (kind == Kind::kDict && FlightBuilder::IsEntry(stack_.back())) return TakeEntry();
+    // An entry is filled at once. A look at a dict after each of its pieces would take time by the
+    // square of their number.
+    if (kind == Kind::kDict && first && FlightBuilder::IsEntry(stack_.back())) return TakeEntry();
     return absl::OkStatus();
   }
 
@@ -385,7 +385,8 @@ absl::StatusOr<FlightRecord> ReadFlightJson(std::string_view text) {
   if (text.size() > kMaxJsonBytes)
     return absl::DataLossError(StrCat("the dump has more than ", kMaxJsonBytes, " bytes"));
   Json json = ReadJson(text, {.max_depth = kMaxJsonDepth, .max_values = kMaxJsonValues});
-  if (json.is_discarded()) return absl::DataLossError("the dump is not JSON");
+  if (json.is_discarded())
+    return absl::DataLossError("the dump is not JSON, or has too many values");
   if (!json.is_object()) return absl::DataLossError("the dump is not a JSON object");
   FlightBuilder builder;
   if (const auto entries = json.find("entries"); entries != json.end()) {

@@ -70,10 +70,15 @@ class Judge {
       verdict.looked_at.stacks += one.stacks ? 1 : 0;
       verdict.looked_at.states += one.state != ProcessState::kUnknown ? 1 : 0;
     }
-    // To describe each of thousands would take long, and nobody reads it.
+    // What thousands do would take long to tell, and nobody reads it.
     constexpr std::size_t kMaxDescribed = 64;
-    for (std::size_t i = 0; i < std::min(verdict.culprits.size(), kMaxDescribed); ++i)
-      Describe(verdict.culprits[i], verdict);
+    std::size_t described = 0;
+    for (Culprit& culprit : verdict.culprits) {
+      const auto evidence = evidence_.ranks.find(culprit.rank);
+      if (evidence == evidence_.ranks.end()) continue;
+      culprit.label = evidence->second.label;
+      if (described++ < kMaxDescribed) Describe(evidence->second, culprit, verdict);
+    }
     AddWaiters(verdict);
     return verdict;
   }
@@ -433,14 +438,11 @@ class Judge {
             .usual_gap_ns = UsualGap(wait.op)};
   }
 
-  void Describe(Culprit& culprit, Verdict& verdict) const {
-    const auto evidence = evidence_.ranks.find(culprit.rank);
-    if (evidence == evidence_.ranks.end()) return;
-    culprit.label = evidence->second.label;
+  void Describe(const RankEvidence& one, Culprit& culprit, Verdict& verdict) const {
     DescribeCollective(culprit, verdict);
-    if (!evidence->second.stacks) return;
-    const StackThread* gil = KeptGil(evidence->second);
-    const StackThread* thread = gil != nullptr ? gil : evidence->second.stacks->main_thread();
+    if (!one.stacks) return;
+    const StackThread* gil = KeptGil(one);
+    const StackThread* thread = gil != nullptr ? gil : one.stacks->main_thread();
     if (thread == nullptr || thread->frames.empty()) return;
     const StackFrame& line = OwnFrame(*thread);
     culprit.keeps_gil = gil != nullptr;

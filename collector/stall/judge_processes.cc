@@ -137,10 +137,12 @@ std::optional<Verdict> JudgeConnections(const JobEvidence& evidence, const std::
     if (at != ranks_at.end()) ranks.insert(at->second.begin(), at->second.end());
   }
   if (!all_known) ranks.clear();
-  // If only one pod did not answer, the ranks without evidence are those in it.
-  const bool unplugged = !all_known && worst.size() == 1 && evidence.silent.size() == 1 &&
-                         evidence.silent.contains(worst.front()) &&
-                         dark.size() <= evidence.silent.at(worst.front());
+  // The ranks of which nothing is known are in the only pod that did not answer.
+  const bool unplugged =
+      !all_known && worst.size() == 1 && evidence.silent &&
+      evidence.silent->address == worst.front() && dark.size() <= evidence.silent->processes &&
+      std::none_of(dark.begin(), dark.end(),
+                   [&evidence](int rank) { return evidence.ranks.contains(rank); });
   if (unplugged) ranks = dark;
   const Confidence sure =
       worst.size() == 1 && !unplugged ? Confidence::kFirm : Confidence::kProbably;

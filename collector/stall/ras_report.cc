@@ -14,7 +14,7 @@ namespace strobe::stall {
 
 namespace {
 
-// RAS repeats the text before its ranks for none of them, and a report does for each.
+// RAS writes a text once before the ranks that it is about; a report has it with each of them.
 constexpr std::size_t kMaxRasText = 300;
 
 // The words of a line, of which a text of RAS has less than 20.
@@ -283,7 +283,8 @@ absl::StatusOr<RasReport> ReadRasJson(std::string_view text) {
   if (json.is_discarded())
     json = ReadJson(WithCommas(text), {.max_depth = 8, .max_values = kMaxJsonValues});
   if (json.is_discarded())
-    return absl::DataLossError("RAS's answer is not JSON, or was cut off; ask RAS again");
+    return absl::DataLossError(
+        "RAS's answer is not JSON, was cut off, or has too many values; ask RAS again");
   if (!json.is_object() || !json.contains("nccl_version") || !json.contains("communicators"))
     return absl::DataLossError("the JSON is not an answer of NCCL's RAS to STATUS");
   RasReport report{.nccl_version = StringOf(json, "nccl_version"),

@@ -10,8 +10,8 @@ namespace {
 
 // Bounds of the search for skipped collectives: those next to the gap tell.
 constexpr std::size_t kMaxSuspects = 64, kMaxLacked = 64, kMaxLater = 64;
-// How many calls of other groups are compared with a clash.
-constexpr std::size_t kMaxVotes = 256;
+// How many other groups are compared with a clash.
+constexpr std::size_t kMaxSiblings = 256;
 
 // A wait that is over in the second look was none.
 bool StillWaits(const JobView& view, std::uint32_t group, int rank, std::int64_t seq) {
@@ -210,38 +210,40 @@ Siblings::Siblings(const JobEvidence& evidence, const JobView& view, const WaitG
   std::map<std::pair<std::string_view, std::string_view>, const JobGroup*> groups;
   for (const JobGroup& group : view.groups) groups[{group.name, group.desc}] = &group;
   for (const auto& [key, launched] : graph.clashes)
-    launches_[{view.groups[key.first].desc, key.second}];
+    votes_[{view.groups[key.first].desc, key.second}];
   for (const auto& [rank, one] : evidence.ranks) {
     if (!one.flight) continue;
     for (const FlightEntry& entry : one.flight->entries) {
       const FlightGroup& group = one.flight->groups[entry.group];
-      const auto clash = launches_.find({group.desc, entry.seq});
-      if (clash == launches_.end()) continue;
+      const auto clash = votes_.find({group.desc, entry.seq});
+      if (clash == votes_.end()) continue;
       const auto known = groups.find({group.name, group.desc});
-      if (known != groups.end())
-        clash->second.push_back({known->second, rank, &one.flight->op(entry)});
+      if (known == groups.end()) continue;
+      const std::vector<int>& ranks = known->second->ranks;
+      if (std::binary_search(ranks.begin(), ranks.end(), rank))
+        ++clash->second[known->second][one.flight->op(entry)];
     }
   }
 }
 
 std::string Siblings::OpOf(const std::string& desc, std::int64_t seq,
                            const std::map<int, OpenOp>& without) const {
-  const auto found = launches_.find({desc, seq});
-  if (found == launches_.end()) return "";
-  std::map<std::string_view, std::size_t> votes;
+  const auto found = votes_.find({desc, seq});
+  if (found == votes_.end()) return "";
+  Votes votes;
   std::size_t looks = 0;
-  for (const Launch& launch : found->second) {
-    if (++looks > kMaxVotes) break;
-    const std::vector<int>& ranks = launch.group->ranks;
-    const bool apart = !without.contains(launch.rank) &&
-                       std::none_of(without.begin(), without.end(), [&ranks](const auto& one) {
-                         return std::binary_search(ranks.begin(), ranks.end(), one.first);
-                       });
-    if (apart) ++votes[*launch.op];
+  for (const auto& [group, votes_of_group] : found->second) {
+    if (++looks > kMaxSiblings) break;
+    const std::vector<int>& ranks = group->ranks;
+    const bool apart = std::none_of(without.begin(), without.end(), [&ranks](const auto& one) {
+      return std::binary_search(ranks.begin(), ranks.end(), one.first);
+    });
+    if (!apart) continue;
+    for (const auto& [op, count] : votes_of_group) votes[op] += count;
   }
   const auto most = std::max_element(
       votes.begin(), votes.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
-  return most == votes.end() ? "" : std::string(most->first);
+  return most == votes.end() ? "" : most->first;
 }
 
 }  // namespace strobe::stall

@@ -40,7 +40,7 @@ std::vector<int> SkippersOf(const JobEvidence& evidence, const JobView& view,
                             const WaitGraph& graph);
 
 // What groups of the same description launched under the numbers of the graph's clashes. Points
-// into all three.
+// into the view.
 class Siblings {
  public:
   Siblings(const JobEvidence& evidence, const JobView& view, const WaitGraph& graph);
@@ -49,13 +49,9 @@ class Siblings {
                    const std::map<int, OpenOp>& without) const;
 
  private:
-  struct Launch {
-    const JobGroup* group;
-    int rank;
-    const std::string* op;
-  };
+  using Votes = std::map<std::string, std::size_t>;  // How many members launched a call.
 
-  std::map<std::pair<std::string, std::int64_t>, std::vector<Launch>> launches_{};
+  std::map<std::pair<std::string, std::int64_t>, std::map<const JobGroup*, Votes>> votes_{};
 };
 
 }  // namespace strobe::stall

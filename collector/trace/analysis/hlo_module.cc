@@ -322,8 +322,12 @@ absl::StatusOr<std::string_view> FindHloProto(const xplane::Space& space, std::s
       // Without the program's id, any of the module's programs is better than none.
       const bool fits =
           program ? id == *program || kind.name == full : known == alone || kind.name == alone;
-      // The lowest, because the order of the names is random.
-      if (fits && (best == nullptr || id < best->first)) best = &entry;
+      if (!fits) continue;
+      // By its whole name, or else the lowest, because the order of the names is random.
+      const auto rank = [&full](const auto& one) {
+        return std::pair(one.second.name != full, one.first);
+      };
+      if (best == nullptr || rank(entry) < rank(*best)) best = &entry;
     }
     if (best != nullptr && stat != 0) {
       if (const std::string_view proto = ProtoOf(best->second, stat); !proto.empty()) return proto;

@@ -81,7 +81,7 @@ class Chunks {
   static constexpr std::size_t kFirst = 512;  // Small, because a trace may have many short tracks.
 
   Chunks() = default;
-  // With `spill`, which may be null, full chunks are in its file.
+  // With `spill`, which may be null, full chunks but the first are in its file.
   explicit Chunks(Spill* spill) : spill_(spill) {}
 
   // Where to write a record of at most kRoom bytes. A record never spans two chunks.

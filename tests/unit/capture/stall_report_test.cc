@@ -101,8 +101,17 @@ TEST_F(StallReportTest, NamesThePodThatNothingReaches) {
   EXPECT_EQ(report.confidence, "Probably");
   ASSERT_THAT(report.culprits, SizeIs(1));
   EXPECT_EQ(report.culprits[0], (StallCulprit{cut, silent.pod, silent.node, ""}));
-  silent.address = "10.200.0.1:9470";
-  EXPECT_EQ(ReportStall(order).confidence, "CannotTell");
+  const auto confidence = [&order](const auto& change) {
+    JobEvidenceOrder changed = order;
+    change(changed.workers);
+    return ReportStall(changed).confidence;
+  };
+  const auto at = static_cast<std::size_t>(cut);
+  using Workers = std::vector<WorkerEvidence>;
+  EXPECT_EQ(confidence([at](Workers& all) { all[at].address = "10.200.0.1:9470"; }), "CannotTell");
+  EXPECT_EQ(confidence([at](Workers& all) { all[(at + 1) % 4].processes = 2; }), "CannotTell")
+      << "the other process of that pod may be the rank";
+  EXPECT_EQ(confidence([at](Workers& all) { all.push_back(all[at]); }), "CannotTell");
 }
 
 TEST_F(StallReportTest, ProcessesThatKnowOnlyTheirLocalRankAreToldApartByTheirPods) {

@@ -145,13 +145,15 @@ TEST(JudgeConnections, NamesTheEndOfMostPaths) {
   EXPECT_THAT(verdict->reason, testing::HasSubstr("10.0.0.2"));
 
   // Its pod alone did not answer.
-  evidence.silent = {{"10.0.0.2", 1}};
+  evidence.silent = {"10.0.0.2", 1};
   verdict = JudgeConnections(evidence, /*dark=*/{2});
   EXPECT_EQ(verdict->culprits.at(0).rank, 2);
   EXPECT_EQ(verdict->confidence, Confidence::kProbably);
   // One of the two may be a process of another pod, which tells nothing.
   EXPECT_TRUE(JudgeConnections(evidence, /*dark=*/{2, 5})->culprits.empty());
-  evidence.silent["10.0.0.7"] = 1;
+  // One that told too little is elsewhere.
+  EXPECT_TRUE(JudgeConnections(evidence, /*dark=*/{3})->culprits.empty());
+  evidence.silent = {"10.0.0.7", 1};
   EXPECT_TRUE(JudgeConnections(evidence, /*dark=*/{2})->culprits.empty());
 }
 

@@ -99,6 +99,22 @@ TEST(WaitGraph, TakesClashesInManyGroups) {
     EXPECT_EQ(siblings.OpOf(view.groups[key.first].desc, key.second, launched), "");
 }
 
+TEST(WaitGraph, AsksTheSiblingsOfLargeGroups) {
+  JobEvidence evidence;
+  for (int rank = 0; rank < 1000; ++rank) {
+    FlightRecord record = Waiting(1, rank < 250 ? "gloo:barrier" : "gloo:all_reduce");
+    record.groups[0] = {.name = rank < 500 ? "a" : "b", .desc = "DP"};
+    for (int member = 0; member < 500; ++member)
+      record.groups[0].ranks.push_back(member + (rank < 500 ? 0 : 500));
+    evidence.ranks[rank].flight = record;
+  }
+  const JobView view = ViewOf(evidence);
+  const WaitGraph graph = GraphOf(evidence, view);
+  ASSERT_EQ(graph.clashes.size(), 1u);
+  EXPECT_EQ(Siblings(evidence, view, graph).OpOf("DP", 1, graph.clashes.begin()->second),
+            "gloo:all_reduce");
+}
+
 TEST(WaitGraph, LooksForSkippersAmongManyGroups) {
   const JobEvidence evidence = Job(
       {WaitingInMany(20'000, "gloo:barrier"), WaitingInMany(20'000, "gloo:all_reduce", 20'000)});

@@ -141,7 +141,6 @@ std::vector<std::map<std::string, std::string>> ArgumentsOf(const std::string& w
   return all;
 }
 
-// The format has no place for what all events of a name share.
 TEST(PerfettoTrace, IdsThatAreChosenToCollideAreWritten) {
   const std::string bytes = CollidingNames();
   EXPECT_EQ(Shows({{"w", *xplane::Space::Read(bytes), 0}}).size(),
@@ -149,6 +148,7 @@ TEST(PerfettoTrace, IdsThatAreChosenToCollideAreWritten) {
       << "a begin and an end of each event";
 }
 
+// The format has no place for what all events of a name share.
 TEST(PerfettoTrace, EveryEventTellsWhatItsKindTells) {
   const auto all = ArgumentsOf(Written(PlaneWithKinds()));
   using Arguments = std::map<std::string, std::string>;
