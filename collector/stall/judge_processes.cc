@@ -139,8 +139,8 @@ std::optional<Verdict> JudgeConnections(const JobEvidence& evidence, const std::
   if (!all_known) ranks.clear();
   // The ranks of which nothing is known are in the only pod that did not answer.
   const bool unplugged =
-      !all_known && worst.size() == 1 && evidence.silent &&
-      evidence.silent->address == worst.front() && dark.size() <= evidence.silent->processes &&
+      !all_known && evidence.silent && dark.size() <= evidence.silent->processes &&
+      std::find(worst.begin(), worst.end(), evidence.silent->address) != worst.end() &&
       std::none_of(dark.begin(), dark.end(),
                    [&evidence](int rank) { return evidence.ranks.contains(rank); });
   if (unplugged) ranks = dark;

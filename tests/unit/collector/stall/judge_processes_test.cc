@@ -153,6 +153,11 @@ TEST(JudgeConnections, NamesTheEndOfMostPaths) {
   EXPECT_TRUE(JudgeConnections(evidence, /*dark=*/{2, 5})->culprits.empty());
   // One that told too little is elsewhere.
   EXPECT_TRUE(JudgeConnections(evidence, /*dark=*/{3})->culprits.empty());
+  // Only one path had something to send.
+  for (const int rank : {1, 3}) {
+    for (TcpLink& link : evidence.ranks[rank].links) link.retransmits = false;
+  }
+  EXPECT_EQ(JudgeConnections(evidence, /*dark=*/{2})->culprits.at(0).rank, 2);
   evidence.silent = {"10.0.0.7", 1};
   EXPECT_TRUE(JudgeConnections(evidence, /*dark=*/{2})->culprits.empty());
 }
