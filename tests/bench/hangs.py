@@ -133,7 +133,7 @@ class Pods:
         """Starts a job; returns once it is stuck, or, without a fault in a program, runs."""
         self.job = [self.begin_rank(environment, [fault.removeprefix(JAX), bad, step]) for environment in environments(self.folders)]
         for rank in self.job:
-            rank.wait_for("ready", 60)
+            rank.wait_for("ready", max(60, 6 * self.ranks))
         if fault.removeprefix(JAX) not in ("none", *NETWORK_FAULTS):
             self.job[bad].wait_for("stuck", 60)
             return
