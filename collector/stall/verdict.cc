@@ -155,13 +155,13 @@ std::string TimeText(std::int64_t ns) {
 VerdictObject JsonOf(const Collective& collective) {
   // A group may be said to have any number of members.
   constexpr std::size_t kMaxRanks = 1024;
-  const std::vector<int>& all = collective.ranks;
-  const std::vector<int> first(all.begin(), all.begin() + std::min(all.size(), kMaxRanks));
+  std::vector<int> first = collective.ranks;
+  first.resize(std::min(first.size(), kMaxRanks));
   return {{"op", collective.op},
           {"group", collective.group},
           {"description", collective.desc},
           {"ranks", first},
-          {"members", all.size()},
+          {"members", collective.ranks.size()},
           {"number", collective.seq},
           {"firstWaiter", collective.first_waiter},
           {"sinceUnixNs", collective.since_ns},
