@@ -100,6 +100,7 @@ class Pods:
     group: Group
     directory: Path
     ranks: int = 4
+    per_pod: int = 1
     python: Path = TORCH_PYTHON
     addresses: list = field(default_factory=list)
     hurt: int | None = None  # Whose network is bad.
@@ -109,13 +110,13 @@ class Pods:
         from strobe.v1 import worker_pb2, worker_pb2_grpc
         site = package(self.directory)
         self.pb, self.describe, self.stubs = worker_pb2, worker_pb2.DescribeRequest(), []
-        self.folders = [self.directory / f"pod-{rank}" for rank in range(self.ranks)]
-        self.switch = Switch(self.group, self.ranks)
-        for rank, pod in enumerate(self.folders):
-            self.addresses.append(f"{self.switch.address(rank)}:{free_port()}")
+        self.folders = [self.directory / f"pod-{rank // self.per_pod}" for rank in range(self.ranks)]
+        self.switch = Switch(self.group, self.ranks // self.per_pod)
+        for number, pod in enumerate(dict.fromkeys(self.folders)):
+            self.addresses.append(f"{self.switch.address(number)}:{free_port()}")
             pod.mkdir()
-            self.group.start(f"sidecar-{rank}", [
-                *self.switch.inside(rank), BIN / "strobe-sidecar", "--listen", self.addresses[-1], "--framework", f"127.0.0.1:{free_port()}", "--agent-dir", pod / "agent",
+            self.group.start(f"sidecar-{number}", [
+                *self.switch.inside(number), BIN / "strobe-sidecar", "--listen", self.addresses[-1], "--framework", f"127.0.0.1:{free_port()}", "--agent-dir", pod / "agent",
                 "--insecure-plaintext"]).wait_for("strobe-sidecar serves", 20)
             self.stubs.append(worker_pb2_grpc.WorkerStub(grpc.insecure_channel(self.addresses[-1])))
         self.prepare(site)
@@ -125,9 +126,9 @@ class Pods:
         self.forks = Forks(self.group, self.directory, site, self.python)
 
     def begin_rank(self, environment, arguments):
-        rank = int(environment["RANK"])
+        pod = int(environment["RANK"]) // self.per_pod
         networked = {**environment, "MASTER_ADDR": self.switch.address(0), "GLOO_SOCKET_IFNAME": "eth0"}
-        return self.forks.begin(networked, arguments, self.switch.path(rank))
+        return self.forks.begin(networked, arguments, self.switch.path(pod))
 
     def begin(self, fault, bad, step):
         """Starts a job; returns once it is stuck, or, without a fault in a program, runs."""
@@ -250,9 +251,9 @@ def measure(directory, faults, runs, what, kind=Pods, **how):
     return table(seen, what)
 
 
-def of_torch(directory, faults, runs, ranks=4, version=None):
+def of_torch(directory, faults, runs, ranks=4, version=None, per_pod=1):
     python = BUILD / "torch-versions" / version / "bin/python" if version else TORCH_PYTHON
-    return measure(directory, faults, runs, f"{ranks} gloo ranks" + (f", PyTorch {version}" if version else ""), ranks=ranks, python=python)
+    return measure(directory, faults, runs, f"{ranks} gloo ranks" + (f", PyTorch {version}" if version else ""), ranks=ranks, python=python, per_pod=per_pod)
 
 
 def of_jax(directory, faults, runs):
@@ -272,6 +273,7 @@ def main():
     parser.add_argument("--faults", default=",".join(TORCH_FAULTS), help="some of " + ",".join(KINDS))
     parser.add_argument("--runs", type=int, default=1, help="of each fault")
     parser.add_argument("--ranks", type=int, default=4, help="an even number")
+    parser.add_argument("--per-pod", type=int, default=1, help="ranks of a pod; faults of networks need 1, and more than 32 networks overflow a kernel's table")
     parser.add_argument("--torch", help="the version, if it is not the tests' own")
     options = parser.parse_args()
     faults = options.faults.split(",")
@@ -281,7 +283,7 @@ def main():
         if set(faults) <= set(JAX_FAULTS):
             print(of_jax(Path(directory), faults, options.runs))
         elif set(faults) <= set(TORCH_FAULTS):
-            print(of_torch(Path(directory), faults, options.runs, options.ranks, options.torch))
+            print(of_torch(Path(directory), faults, options.runs, options.ranks, options.torch, options.per_pod))
         else:
             sys.exit("the faults are of PyTorch and of JAX: name those of one")
     missed = [bar for bar in bars.take() if not bar.reached]
