@@ -323,9 +323,11 @@ class PickleMachine {
       return Damage(StrCat("there is no complete memo ", index));
     DumpValue copy = *memo_[index];
     copy.memo = -1;
-    repeated_ += CountValues(copy);
+    const std::size_t before = values_;
+    RETURN_IF_ERROR(Push(std::move(copy)));
+    repeated_ += values_ - before;
     if (repeated_ > kMaxRepeated) return Damage("the memo repeats too many values");
-    return Push(std::move(copy));
+    return absl::OkStatus();
   }
 
   const std::string_view bytes_;

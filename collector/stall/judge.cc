@@ -209,7 +209,7 @@ class Judge {
   Verdict JudgeClashes() const {
     std::set<int> odd, undecided;
     Confidence confidence = Sure();
-    const Siblings siblings(evidence_, view_, graph_);
+    std::optional<Siblings> siblings;  // Reads all records, and most clashes have a minority.
     for (const auto& [key, launched] : graph_.clashes) {
       std::map<std::string, std::vector<int>> sides;
       for (const auto& [rank, op] : launched) sides[op.signature()].push_back(rank);
@@ -220,8 +220,11 @@ class Judge {
         most = std::max(most, ranks.size());
       }
       std::set<int> minority, against_siblings;
-      const std::string sibling =
-          with_most < 2 ? "" : siblings.OpOf(view_.groups[key.first].desc, key.second, launched);
+      std::string sibling;
+      if (with_most > 1) {
+        if (!siblings) siblings.emplace(evidence_, view_, graph_);
+        sibling = siblings->OpOf(view_.groups[key.first].desc, key.second, launched);
+      }
       for (const auto& [rank, op] : launched) {
         if (sides[op.signature()].size() < most) minority.insert(rank);
         if (!sibling.empty() && op.op() != sibling) against_siblings.insert(rank);

@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -51,7 +52,7 @@ class Siblings {
  private:
   using Votes = std::map<std::string, std::size_t>;  // How many members launched a call.
 
-  std::map<std::pair<std::string, std::int64_t>, std::map<const JobGroup*, Votes>> votes_{};
+  std::map<std::pair<std::string_view, std::int64_t>, std::map<const JobGroup*, Votes>> votes_{};
 };
 
 }  // namespace strobe::stall

@@ -16,6 +16,7 @@ import tempfile
 import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from itertools import cycle
 from pathlib import Path
 
 from tests.bench.hangs import Pods
@@ -23,7 +24,7 @@ from tests.support.network import own_network
 from tests.support.processes import BIN, BUILD, Group
 from tests.support.protos import generate
 
-# Names of tests/e2e/stuck_loop.py: nobody stands still, or a rank pauses for seconds, again and again.
+# Names of tests/e2e/stuck_loop.py and of NETWORK_FAULTS: nobody stands still, or a rank pauses for seconds, again and again.
 GO_ON, PAUSE = ("none", "slow", "uneven", "lossy"), ("evaluates", "saves")
 JOB_S, MOST_DELAY_S, UNTOLD = 60, 3, 0.1
 
@@ -71,9 +72,9 @@ class Counts:
 
 
 def soak(pods, seconds, counts, dice):
-    until, number = time.monotonic() + seconds, 0
+    until, kinds = time.monotonic() + seconds, cycle((*GO_ON, *PAUSE))
     while time.monotonic() < until:
-        kind, bad = (*GO_ON, *PAUSE)[number % 6], dice.randrange(pods.ranks)
+        kind, bad = next(kinds), dice.randrange(pods.ranks)
         pods.begin(kind, bad, 0 if kind == "uneven" else 20)
         try:
             job_until = min(until, time.monotonic() + JOB_S)
@@ -84,7 +85,6 @@ def soak(pods, seconds, counts, dice):
         finally:
             pods.end()
         print(f"{kind}: {counts.of(kind)}", flush=True)
-        number += 1
 
 
 def main():

@@ -4,6 +4,7 @@
 #include <limits>
 #include <map>
 
+#include "absl/container/flat_hash_map.h"
 #include "collector/trace/xplane/lanes.h"
 #include "common/base/saturated.h"
 #include "common/base/status_macros.h"
@@ -12,7 +13,7 @@ namespace strobe::analysis {
 namespace {
 
 using xplane::Placed;
-using Kinds = std::map<std::int64_t, EventStats>;  // In an order that nobody can make slow.
+using Kinds = absl::flat_hash_map<std::int64_t, EventStats>;
 
 // Adds events; neither their number nor their times overflow, whatever a trace claims.
 void Add(std::uint64_t count, std::int64_t total_ps, std::int64_t self_ps, EventStats& stats) {
@@ -86,7 +87,9 @@ absl::StatusOr<PlaneStats> ComputeStats(const xplane::Plane& plane,
           it->second);
     }));
   }
-  for (const auto& [id, kind] : kinds) stats.kinds.push_back(kind);
+  // By id, because the order of the hash is random, and several ids may have one name.
+  const std::map<std::int64_t, EventStats> by_id(kinds.begin(), kinds.end());
+  for (const auto& [id, kind] : by_id) stats.kinds.push_back(kind);
   std::sort(stats.kinds.begin(), stats.kinds.end(), [](const EventStats& a, const EventStats& b) {
     return a.self_ps != b.self_ps ? a.self_ps > b.self_ps : a.name < b.name;
   });
